@@ -1,0 +1,1 @@
+"""Loads and runs ahead-of-time compiled lattice QCD artifacts."""

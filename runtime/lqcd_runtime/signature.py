@@ -1,0 +1,204 @@
+"""What a user asks for: `Spec`, its key, its readable name, and the table of operators.
+
+Owns: the list of operators with their kind and run-time inputs, the spec's canonical form, `spec_key`. A spec says nothing of
+targets or compilers: one spec has one artifact per target. Every attribute is in the key (tests/properties flips each).
+"""
+
+from __future__ import annotations
+
+from lqcd_runtime.digest import tagged_sha256
+from lqcd_runtime.errors import UsageError
+from lqcd_runtime.geometry import format_extents, parse_extents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SPEC_TAG = "lqcd-aot/spec/v1"
+DTYPES = {"float32": "f32", "float64": "f64"}
+EXTERNAL = "external"
+
+# kind: how the runtime calls the artifact (artifacts/README.md, "Entry points").
+#   dirac       packed links + packed spinors -> packed spinors; scalars: [diagonal, csw, mu]
+#   builder     links -> packed fused blocks for a fused dirac artifact
+#   observable  links -> a few float64 numbers
+#   gauge_map   links -> links
+# inputs: the run-time inputs a caller may pass, in order; results: the names of what an observable returns.
+# `parity` is "even" for operators that live on even sites of the full-lattice array (odd sites are zero).
+OPERATORS: dict[str, dict[str, Any]] = {
+    "wilson_hop": {"kind": "dirac", "inputs": (), "parity": "full"},
+    "wilson": {"kind": "dirac", "inputs": ("mass",), "parity": "full"},
+    "wilson_dagger": {"kind": "dirac", "inputs": ("mass",), "parity": "full"},
+    "wilson_normal": {"kind": "dirac", "inputs": ("mass",), "parity": "full"},
+    "clover": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "full"},
+    "clover_dagger": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "full"},
+    "clover_normal": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "full"},
+    "twisted": {"kind": "dirac", "inputs": ("mass", "mu"), "parity": "full"},
+    "twisted_dagger": {"kind": "dirac", "inputs": ("mass", "mu"), "parity": "full"},
+    "twisted_normal": {"kind": "dirac", "inputs": ("mass", "mu"), "parity": "full"},
+    "wilson_schur": {"kind": "dirac", "inputs": ("mass",), "parity": "even"},
+    "wilson_schur_dagger": {"kind": "dirac", "inputs": ("mass",), "parity": "even"},
+    "wilson_schur_normal": {"kind": "dirac", "inputs": ("mass",), "parity": "even"},
+    "clover_schur": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
+    "clover_schur_dagger": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
+    "clover_schur_normal": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
+    "wilson_blocks": {"kind": "builder", "inputs": (), "parity": "full"},
+    "plaquette": {
+        "kind": "observable",
+        "inputs": (),
+        "results": ("plane_TZ", "plane_TY", "plane_TX", "plane_ZY", "plane_ZX", "plane_YX"),
+    },
+    "wilson_action": {"kind": "observable", "inputs": ("beta",), "results": ("wilson_action",)},
+    "polyakov_loop": {
+        "kind": "observable",
+        "inputs": (),
+        "results": ("T_re", "T_im", "Z_re", "Z_im", "Y_re", "Y_im", "X_re", "X_im"),
+    },
+    "topological_charge": {"kind": "observable", "inputs": (), "results": ("topological_charge",)},
+    "energy_density": {"kind": "observable", "inputs": (), "results": ("energy_density",)},
+    "wilson_flow_step": {"kind": "gauge_map", "inputs": ("epsilon",)},
+    "stout_smear": {"kind": "gauge_map", "inputs": ("rho",)},
+}
+
+
+def kind_of(operator: str) -> str:
+    """The calling kind of an operator. Errors: UsageError for a name not in the table, with the nearest."""
+    if operator not in OPERATORS:
+        raise UsageError(
+            f"operator {operator!r}: is not known{suggest(operator, OPERATORS)}", expected=", ".join(OPERATORS)
+        )
+    kind: str = OPERATORS[operator]["kind"]
+    return kind
+
+
+def suggest(word: str, known: Any) -> str:
+    """', did you mean ...?' or an empty string."""
+    import difflib
+
+    near = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+class Spec:
+    """One thing a user can ask for. Immutable, hashable, compared by value.
+
+    operator: a name of OPERATORS; lattice: (T,Z,Y,X); dtype: arithmetic; storage: of links and spinors in the artifact;
+    batch: right-hand sides per call; fused: per-site spin-colour blocks; shards: T slabs; nc: colours;
+    constants: "external", or "baked:<sha256 of the baked values>" with the values themselves in `baked`.
+    For observables, builders and gauge maps batch is 1.
+    """
+
+    __slots__ = ("baked", "batch", "constants", "dtype", "fused", "lattice", "nc", "operator", "shards", "storage")
+
+    FIELDS = ("operator", "lattice", "dtype", "storage", "batch", "fused", "shards", "nc", "constants")
+
+    def __init__(
+        self,
+        operator: str,
+        lattice: Any,
+        dtype: str = "float64",
+        *,
+        storage: str | None = None,
+        batch: int = 1,
+        fused: bool = False,
+        shards: int = 1,
+        nc: int = 3,
+        baked: dict[str, float] | None = None,
+    ) -> None:
+        kind_of(operator)
+        put = object.__setattr__
+        put(self, "operator", operator)
+        put(self, "lattice", parse_extents(lattice))
+        if dtype not in DTYPES:
+            raise UsageError(f"dtype {dtype!r}: is not known{suggest(dtype, DTYPES)}", expected=", ".join(DTYPES))
+        put(self, "dtype", dtype)
+        put(self, "storage", storage or dtype)
+        put(self, "batch", int(batch))
+        put(self, "fused", bool(fused))
+        put(self, "shards", int(shards))
+        put(self, "nc", int(nc))
+        values = {k: float(v) for k, v in sorted((baked or {}).items())}
+        put(self, "baked", tuple(values.items()))
+        put(self, "constants", baked_constants(values))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Spec is immutable (tried to set {name})")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The canonical form: what is hashed, stored in records and shown by `why` and `diff`."""
+        from lqcd_runtime.digest import hex_float
+
+        out = {name: getattr(self, name) for name in self.FIELDS}
+        out["lattice"] = list(self.lattice)
+        out["baked"] = {k: hex_float(v) for k, v in self.baked}
+        return out
+
+    @classmethod
+    def from_dict(cls, d: dict[str, Any]) -> Spec:
+        """Inverse of `as_dict`. Errors: UsageError, KeyError or TypeError where the dictionary is not one of ours."""
+        baked = {k: float.fromhex(v) for k, v in d["baked"].items()}
+        spec = cls(
+            d["operator"], d["lattice"], d["dtype"], storage=d["storage"], batch=d["batch"], fused=d["fused"],
+            shards=d["shards"], nc=d["nc"], baked=baked,
+        )  # fmt: skip
+        if spec.as_dict() != d:
+            raise UsageError("spec: does not survive a round trip", expected=spec.as_dict(), found=d)
+        return spec
+
+    def replace(self, **changes: Any) -> Spec:
+        """A copy with some attributes changed. A new dtype takes storage with it unless storage is named too."""
+        now = {name: getattr(self, name) for name in self.FIELDS if name != "constants"}
+        now["baked"] = dict(self.baked)
+        if "dtype" in changes and "storage" not in changes and now["storage"] == now["dtype"]:
+            now["storage"] = changes["dtype"]
+        now.update(changes)
+        return Spec(now.pop("operator"), now.pop("lattice"), now.pop("dtype"), **now)
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.operator)
+
+    @property
+    def key(self) -> str:
+        """spec_key: SHA-256 of the canonical form under its domain tag, 64 hex digits."""
+        return tagged_sha256(SPEC_TAG, self.as_dict())
+
+    @property
+    def name(self) -> str:
+        """Readable, unique within a recipe: wilson-8x4x4x4-f64-b12-fused-s2."""
+        parts = [self.operator, format_extents(self.lattice), DTYPES[self.dtype]]
+        if self.storage != self.dtype:
+            parts.append(f"store.{self.storage}")
+        if self.kind == "dirac":
+            parts.append(f"b{self.batch}")
+        if self.fused:
+            parts.append("fused")
+        if self.shards != 1:
+            parts.append(f"s{self.shards}")
+        if self.nc != 3:
+            parts.append(f"nc{self.nc}")
+        parts += [f"{k}.{v!r}" for k, v in self.baked]
+        return "-".join(parts)
+
+    def differs(self, other: Spec) -> dict[str, tuple[Any, Any]]:
+        """{field: (mine, theirs)} for every differing field: the explanation of a miss."""
+        a, b = self.as_dict(), other.as_dict()
+        return {k: (a[k], b[k]) for k in a if a[k] != b[k]}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.operator, self.lattice, self.dtype, self.storage, self.batch, self.fused, self.shards, self.baked))
+
+    def __repr__(self) -> str:
+        return f"Spec({self.name})"
+
+
+def baked_constants(values: dict[str, float]) -> str:
+    """The `constants` attribute for baked values: "external" when there are none, else "baked:<sha256>"."""
+    from lqcd_runtime.digest import hex_float
+
+    if not values:
+        return EXTERNAL
+    return "baked:" + tagged_sha256("lqcd-aot/baked/v1", {k: hex_float(v) for k, v in values.items()})
