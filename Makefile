@@ -1,0 +1,44 @@
+# Thin: every target makes the virtual environment it needs and then runs one command.
+PYTHON ?= python3
+VENV   ?= .venv
+# Installed before everything else: plain `torch` from PyPI is a CUDA build of several GB on x86-64.
+TORCH  ?= torch==2.13.0
+BIN    := $(VENV)/bin
+STORE  ?= artifacts/store
+CONFIG ?=
+LATTICE ?=
+BATCH  ?=
+ARGS   ?=
+
+.PHONY: demo test check bench clean help
+help:
+	@echo "make demo [CONFIG=file]   recipes -> artifacts -> bundle -> plaquette, propagator, pion plot"
+	@echo "make test                 all tests"
+	@echo "make check                ruff, mypy --strict, import law, all tests"
+	@echo "make bench [LATTICE='8x8x8x8 ...'] [BATCH=1,12]   the benchmark suite, next to torch eager"
+	@echo "make clean                remove the environment, the store and all outputs"
+
+$(VENV)/.ready: pyproject.toml runtime/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet -e runtime -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/python examples/journey.py --store $(STORE) $(if $(CONFIG),--config $(CONFIG))
+
+test: $(VENV)/.ready
+	$(BIN)/python -m pytest tests $(ARGS)
+
+check: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/architecture
+	$(BIN)/python -m pytest tests --ignore=tests/architecture $(ARGS)
+
+bench: $(VENV)/.ready
+	$(BIN)/python -m tests.bench $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
+
+clean:
+	rm -rf $(VENV) artifacts/store artifacts/bundles artifacts/demo artifacts/bench build *.egg-info runtime/*.egg-info

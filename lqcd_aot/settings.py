@@ -1,0 +1,49 @@
+"""The one file that reads environment variables.
+
+    LQCD_AOT_STORE   store folder                       (default: <cache>/store)
+    LQCD_AOT_CACHE   compiler caches and the default store (default: $XDG_CACHE_HOME/lqcd-aot or ~/.cache/lqcd-aot)
+    LQCD_AOT_CC      compiler in place of the pinned zig (default: none)
+
+A misspelt LQCD_AOT_* variable is an error, never ignored. None of these enters a key.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lqcd_runtime.errors import UsageError
+from lqcd_runtime.signature import suggest
+
+KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC")
+
+
+def check_environment() -> None:
+    """Refuse unknown LQCD_AOT_* variables. Errors: UsageError with the nearest known name."""
+    for name in sorted(os.environ):
+        if name.startswith("LQCD_AOT_") and name not in KNOWN:
+            raise UsageError(
+                f"environment variable {name}: is not known{suggest(name, KNOWN)}",
+                expected=", ".join(KNOWN),
+                hint=f"unset {name}",
+            )
+
+
+def cache_dir() -> Path:
+    """Folder for compiler caches; may not exist yet and may be unwritable."""
+    own = os.environ.get("LQCD_AOT_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "lqcd-aot"
+
+
+def default_store() -> Path:
+    """The store used where no --store is given."""
+    own = os.environ.get("LQCD_AOT_STORE")
+    return Path(own) if own else cache_dir() / "store"
+
+
+def default_compiler() -> str | None:
+    """Path or name of the compiler in place of the pinned one, or None."""
+    return os.environ.get("LQCD_AOT_CC") or None
