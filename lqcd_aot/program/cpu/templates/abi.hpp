@@ -1,0 +1,54 @@
+// Purpose: the C interface of a CPU artifact, version 1 (artifacts/README.md, "Entry points").
+// Owns: the declarations of every entry point, status codes, buffer kinds, slots of `scalars`.
+// Refuses to know: layouts, arithmetic, operators. An entry file defines the entry points of its kind and no others.
+#pragma once
+
+#include <stdint.h>
+
+#define LQCD_EXPORT extern "C" __attribute__((visibility("default")))
+
+#ifndef LQCD_IDENTITY
+#error "LQCD_IDENTITY is the string spec.name@target; the engine refuses an artifact that answers another one"
+#endif
+
+struct lqcd_pool;
+
+namespace lqcd {
+
+inline constexpr int32_t kAbi = 1;
+
+enum Status : int32_t { kOk = 0, kBadArgument = 2 };
+enum Buffer : int32_t { kPackedGauge = 0, kSpinorIn = 1, kSpinorOut = 2, kWorkspace = 3, kPackedClover = 4 };
+enum Scalar : int32_t { kDiagonal = 0, kCsw = 1, kTwist = 2, kScalarCount = 8 };
+
+}  // namespace lqcd
+
+// Every artifact. A pool belongs to the artifact that made it and serves one call at a time; a null pool means serial.
+LQCD_EXPORT int32_t lqcd_abi(void);
+LQCD_EXPORT const char* lqcd_identity(void);
+LQCD_EXPORT lqcd_pool* lqcd_pool_new(int32_t threads);
+LQCD_EXPORT void lqcd_pool_free(lqcd_pool* pool);
+// Bytes of a buffer (lqcd::Buffer); 0 for one that this artifact does not use. Buffers are aligned to 64 bytes.
+LQCD_EXPORT uint64_t lqcd_bytes(int32_t what);
+
+// Kinds `dirac` and `builder`. links: complex [T,Z,Y,X,4,3,3], psi: complex [batch,T,Z,Y,X,4,3], both the full lattice.
+// scale: factor of the hop term per direction; phase: (re,im) of the factor of U_mu on the last slice of direction mu.
+LQCD_EXPORT const char* lqcd_gauge_layout(void);
+LQCD_EXPORT int32_t lqcd_pack_gauge(void* packed, const void* links, int32_t slab, const double* scale,
+                                    const double* phase, lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_pack_spinor(void* packed, const void* psi, int32_t slab, lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_unpack_spinor(void* psi, const void* packed, int32_t slab, lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_pack_clover(void* packed, const void* links, int32_t slab, const double* scalars,
+                                     lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_apply(void* out, const void* in, const void* gauge, const void* clover, void* work,
+                               const double* scalars, lqcd_pool* pool);
+
+// Kinds `observable` and `gauge_map`. Results are float64; links keep the artifact's dtype.
+LQCD_EXPORT int32_t lqcd_observe(double* results, const void* links, const double* scalars, void* work,
+                                 lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_map(void* links_out, const void* links_in, const double* scalars, void* work,
+                             lqcd_pool* pool);
+
+// The answers that are the same for every kind.
+int32_t lqcd_abi(void) { return lqcd::kAbi; }
+const char* lqcd_identity(void) { return LQCD_IDENTITY; }

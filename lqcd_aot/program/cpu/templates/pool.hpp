@@ -1,0 +1,177 @@
+// Purpose: run a loop over blocks on a few threads, with results that do not depend on how many.
+// Owns: the thread pool (start, wake, park, stop), the static partition, the deterministic reduction.
+// Refuses to know: what the loop computes. Needs libc only: pthread_create is a weak symbol, parking is a futex.
+//
+//   parallel_for(pool, count, [&](int64_t first, int64_t last) { ... });    // disjoint ranges that cover [0, count)
+//   reduce<K>(pool, count, block, partials, sums, [&](int64_t first, int64_t last, double (&sum)[K]) { ... });
+//
+// A pool serves one caller at a time. After a fork the child has no workers: the loop then runs serially there.
+#pragma once
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "abi.hpp"
+
+#pragma weak pthread_create
+#pragma weak pthread_join
+
+namespace lqcd {
+
+inline constexpr int kMaxThreads = 256;
+inline constexpr int kSpins = 2000;  // some tens of microseconds: longer than the gap between two applications
+
+using RangeFunction = void (*)(void* context, int64_t first, int64_t last);
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+inline void futex_wait(uint32_t* word, uint32_t expected) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+inline void futex_wake_all(uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0); }
+
+// Wait until *word differs from `seen`: spin, then park. `parked` counts sleepers so that a waker can skip the system call;
+// sequential consistency on both words makes either the waker see the sleeper or the kernel see the new value.
+inline void wait_for_change(uint32_t* word, uint32_t seen, uint32_t* parked) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen) return;
+    pause_briefly();
+  }
+  __atomic_fetch_add(parked, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == seen) futex_wait(word, seen);
+  __atomic_fetch_sub(parked, 1, __ATOMIC_SEQ_CST);
+}
+
+}  // namespace lqcd
+
+struct lqcd_pool {
+  alignas(64) uint32_t job = 0;  // number of the current job; workers wait for it to change
+  uint32_t parked_workers = 0;
+  alignas(64) uint32_t unfinished = 0;
+  uint32_t parked_caller = 0;
+  alignas(64) lqcd::RangeFunction function = nullptr;  // null: stop
+  void* context = nullptr;
+  int64_t count = 0;
+  int32_t threads = 1;
+  pid_t owner = 0;
+  struct Worker {
+    lqcd_pool* pool;
+    int32_t index;
+    pthread_t thread;
+  } workers[lqcd::kMaxThreads];
+
+  void run_part(int32_t index) const {
+    const int64_t first = count * index / threads, last = count * (index + 1) / threads;
+    if (first < last) function(context, first, last);
+  }
+
+  void start_job() {
+    __atomic_store_n(&unfinished, uint32_t(threads - 1), __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&job, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&parked_workers, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&job);
+  }
+
+  void finish_job() {
+    for (uint32_t left; (left = __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE)) != 0;)
+      lqcd::wait_for_change(&unfinished, left, &parked_caller);
+  }
+};
+
+namespace lqcd {
+
+inline void* worker_main(void* argument) {
+  auto* me = static_cast<lqcd_pool::Worker*>(argument);
+  lqcd_pool* pool = me->pool;
+  for (uint32_t seen = 0;; ++seen) {  // every worker takes part in every job, so jobs are seen one by one
+    wait_for_change(&pool->job, seen, &pool->parked_workers);
+    if (!pool->function) return nullptr;
+    pool->run_part(me->index);
+    __atomic_fetch_sub(&pool->unfinished, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&pool->parked_caller, __ATOMIC_SEQ_CST)) futex_wake_all(&pool->unfinished);
+  }
+}
+
+// Calls body(first, last) on disjoint ranges that cover [0, count). The body may not depend on how the range is cut.
+template <class Body>
+inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body) {
+  if (!pool || pool->threads == 1 || count < 2 || pool->owner != getpid()) {
+    if (count > 0) body(int64_t(0), count);
+    return;
+  }
+  pool->function = [](void* context, int64_t first, int64_t last) { (*static_cast<Body*>(context))(first, last); };
+  pool->context = const_cast<void*>(static_cast<const void*>(&body));
+  pool->count = count;
+  pool->start_job();
+  pool->run_part(0);
+  pool->finish_job();
+}
+
+inline int64_t block_count(int64_t count, int64_t block) { return (count + block - 1) / block; }
+
+// sums[k] = sum over [0, count), in float64: every block of `block` items is summed in order by the body, the block sums are
+// added in a binary tree. Both depend on count and block only. partials: K * block_count(count, block) doubles.
+template <int K, class Body>
+inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partials, double (&sums)[K], const Body& body) {
+  const int64_t blocks = block_count(count, block);
+  parallel_for(pool, blocks, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b) {
+      double sum[K] = {};
+      const int64_t end = (b + 1) * block;
+      body(b * block, end < count ? end : count, sum);
+      for (int k = 0; k < K; ++k) partials[b * K + k] = sum[k];
+    }
+  });
+  for (int64_t step = 1; step < blocks; step *= 2)
+    for (int64_t b = 0; b + step < blocks; b += 2 * step)
+      for (int k = 0; k < K; ++k) partials[b * K + k] += partials[(b + step) * K + k];
+  for (int k = 0; k < K; ++k) sums[k] = blocks ? partials[k] : 0.0;
+}
+
+}  // namespace lqcd
+
+// A pool of 1..256 threads, the caller included; null (serial) for one thread, or where threads cannot be started.
+lqcd_pool* lqcd_pool_new(int32_t threads) {
+  if (threads > lqcd::kMaxThreads) threads = lqcd::kMaxThreads;
+  if (threads < 2 || !pthread_create || !pthread_join) return nullptr;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, sizeof(lqcd_pool))) return nullptr;
+  auto* pool = static_cast<lqcd_pool*>(memory);
+  *pool = lqcd_pool{};
+  pool->owner = getpid();
+  sigset_t all, before;  // signals stay with the host program's threads
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  int32_t running = 1;
+  for (; running < threads; ++running) {
+    auto& worker = pool->workers[running];
+    worker.pool = pool;
+    worker.index = running;
+    if (pthread_create(&worker.thread, nullptr, lqcd::worker_main, &worker)) break;
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  pool->threads = running;
+  return pool;
+}
+
+void lqcd_pool_free(lqcd_pool* pool) {
+  if (!pool) return;
+  if (pool->owner == getpid()) {
+    pool->function = nullptr;
+    pool->start_job();
+    for (int32_t i = 1; i < pool->threads; ++i) pthread_join(pool->workers[i].thread, nullptr);
+  }
+  free(pool);
+}
