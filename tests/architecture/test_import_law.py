@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -51,9 +50,9 @@ def test_forbidden_imports(rule: str, binds: str, forbidden: tuple[str, ...], wh
 
 
 def _modules_after(statement: str) -> set[str]:
-    code = f"import sys; before=set(sys.modules); {statement}; import json; print(json.dumps(sorted(set(sys.modules)-before)))"
+    code = f"import sys; before = set(sys.modules); {statement}; new = set(sys.modules) - before; print(*sorted(new))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    return set(json.loads(out))
+    return set(out.split())
 
 
 def test_importing_the_runtime_loads_the_standard_library_only() -> None:

@@ -1,0 +1,5 @@
+"""Runs the command line: `python -m lqcd_aot.cli`."""
+
+from lqcd_aot.cli import main
+
+main()

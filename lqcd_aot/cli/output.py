@@ -1,0 +1,82 @@
+"""How verbs print: JSON for programs, tables for people. Progress goes to standard error, results to standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (or array) and nothing else.")
+store_option = click.option(
+    "--store", "store_path", type=click.Path(path_type=Path), default=None, help="Store folder. [default: $LQCD_AOT_STORE or the cache]"
+)
+cc_option = click.option("--cc", default=None, help="Compile with this clang or gcc in place of the pinned zig.")
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON; complex numbers as [re, im], non-finite floats as null."""
+    click.echo(json.dumps(_plain(value), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, complex):
+        return [_plain(value.real), _plain(value.imag)]
+    if isinstance(value, bool) or value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, Iterable):
+        return [_plain(v) for v in value]
+    return str(value)
+
+
+def console(*, err: bool = False) -> Console:
+    """A rich console; without a terminal it prints plain lines, never cut."""
+    from rich.console import Console
+
+    made = Console(stderr=err, highlight=False, soft_wrap=True)
+    return made if made.is_terminal else Console(stderr=err, highlight=False, soft_wrap=True, width=200)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on standard output."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console().print(table)
+
+
+def human_bytes(n: int) -> str:
+    """12345 -> '12.1 KiB'."""
+    size = float(n)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("unreachable")
+
+
+def human_seconds(seconds: float) -> str:
+    """0.0123 -> '12.3 ms', 75 -> '1 min 15 s'."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
