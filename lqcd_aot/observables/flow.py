@@ -27,17 +27,14 @@ class FlowPoint(NamedTuple):
     charge: float
 
 
-def _step(links: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """One third-order step and the embedded second-order result, both from three forces."""
+def _third_order(links: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+    """One step, with the first two forces (times epsilon) that an embedded second-order step needs."""
     z0 = epsilon * wilson_force(links)
     w1 = expm(0.25 * z0) @ links
     z1 = epsilon * wilson_force(w1)
     middle = (8.0 / 9.0) * z1 - (17.0 / 36.0) * z0
     w2 = expm(middle) @ w1
-    z2 = epsilon * wilson_force(w2)
-    third = expm(0.75 * z2 - middle) @ w2
-    second = expm(2.0 * z1 - z0) @ links
-    return third, second
+    return expm(0.75 * epsilon * wilson_force(w2) - middle) @ w2, z0, z1
 
 
 def wilson_flow_step(field: Any, epsilon: float) -> Any:
@@ -46,12 +43,7 @@ def wilson_flow_step(field: Any, epsilon: float) -> Any:
     W1 = exp(Z0/4) V, W2 = exp(8/9 Z1 - 17/36 Z0) W1, V' = exp(3/4 Z2 - 8/9 Z1 + 17/36 Z0) W2, Zi = epsilon Z(Wi).
     Returns the form it was given (GaugeField or tensor).
     """
-    links = links_of(field)
-    z0 = epsilon * wilson_force(links)
-    w1 = expm(0.25 * z0) @ links
-    middle = (8.0 / 9.0) * epsilon * wilson_force(w1) - (17.0 / 36.0) * z0
-    w2 = expm(middle) @ w1
-    return wrap(field, expm(0.75 * epsilon * wilson_force(w2) - middle) @ w2)
+    return wrap(field, _third_order(links_of(field), float(epsilon))[0])
 
 
 def wilson_flow(field: Any, t: float, epsilon: float = 0.01) -> Any:
@@ -87,7 +79,8 @@ def wilson_flow_adaptive(field: Any, t: float, tolerance: float = 1e-6, epsilon:
     now, taken = 0.0, list[float]()
     while t - now > 1e-14 * max(t, 1.0):
         epsilon = min(epsilon, t - now)
-        third, second = _step(links, epsilon)
+        third, z0, z1 = _third_order(links, epsilon)
+        second = expm(2.0 * z1 - z0) @ links
         error = float((third - second).abs().square().sum((-2, -1)).max().sqrt()) / nc
         if error <= tolerance:
             links, now = third, now + epsilon
