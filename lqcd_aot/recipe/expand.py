@@ -1,0 +1,103 @@
+"""Recipe -> variants: lazily, in one fixed order, each variant once.
+
+Order: the product of [axes] (operator outermost, target innermost, values as written), then each [[include]] in turn.
+An axis that means nothing to an operator's kind collapses to its neutral value, so observables are not multiplied by
+batch. A fused Dirac variant is preceded by the `wilson_blocks` builder that makes its blocks. Knows no program, no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any
+
+from lqcd_aot.recipe.schema import AXIS_NAMES, Constants, Recipe, Rule
+from lqcd_aot.recipe.variant import Variant
+from lqcd_runtime.errors import UsageError
+from lqcd_runtime.signature import OPERATORS, Spec, suggest
+
+BUILDER = "wilson_blocks"
+# The axes that mean nothing to a kind, with the value they collapse to.
+NEUTRAL: dict[str, dict[str, tuple[Any, ...]]] = {
+    "dirac": {},
+    "builder": {"batch": (1,), "fused": (False,)},
+    "observable": {"batch": (1,), "fused": (False,), "shards": (1,)},
+    "gauge_map": {"batch": (1,), "fused": (False,), "shards": (1,)},
+}
+Block = dict[str, tuple[Any, ...]]
+
+
+def blocks(recipe: Recipe) -> list[Block]:
+    """The products of a recipe: [axes], then each [[include]] with the axes it does not name filled in from [axes]."""
+    axes = {axis: getattr(recipe.axes, axis) for axis in AXIS_NAMES}
+    return [axes, *({**axes, **rule.given()} for rule in recipe.include)]
+
+
+def effective(block: Block, operator: str) -> Block:
+    """The block as one operator sees it: this operator only, meaningless axes collapsed."""
+    return {**block, "operator": (operator,), **NEUTRAL[OPERATORS[operator]["kind"]]}
+
+
+def points(block: Block, exclude: Iterable[Rule] = ()) -> Iterator[tuple[Any, ...]]:
+    """The points (values in the order of AXIS_NAMES) of a block that no exclude rule matches."""
+    rules = [[(AXIS_NAMES.index(axis), frozenset(v)) for axis, v in rule.given().items()] for rule in exclude]
+    for operator in block["operator"]:
+        mine = effective(block, operator)
+        for point in product(*(mine[axis] for axis in AXIS_NAMES)):
+            if not any(all(point[i] in allowed for i, allowed in rule) for rule in rules):
+                yield point
+
+
+def baked_values(constants: Constants, operator: str) -> list[dict[str, float]]:
+    """The sets of values to compile in for an operator; [{}] where it keeps every input external."""
+    if constants.policy == "external":
+        return [{}]
+    mass = constants.mass
+    if constants.kappa is not None:
+        mass = tuple(1.0 / (2.0 * kappa) - 4.0 for kappa in constants.kappa)
+    given = {"mass": mass, "csw": constants.csw, "mu": constants.mu}
+    used = {k: v for k, v in given.items() if v is not None and k in OPERATORS[operator]["inputs"]}
+    return [dict(zip(used, choice, strict=True)) for choice in product(*used.values())]
+
+
+def expand(recipe: Recipe, only_targets: Iterable[str] | None = None) -> Iterator[Variant]:
+    """The variants of a recipe, lazily and in a stable order; `only_targets` narrows the target axis.
+
+    Errors: UsageError, at the call, for a target that the recipe does not name.
+    """
+    everything = blocks(recipe)
+    if only_targets is not None:
+        wanted = set(only_targets)
+        named = {target for block in everything for target in block["target"]}
+        for target in sorted(wanted - named):
+            raise UsageError(
+                f"recipe {recipe.name}: has no target {target!r}{suggest(target, named)}",
+                expected=", ".join(sorted(named)),
+            )
+        everything = [{**b, "target": tuple(t for t in b["target"] if t in wanted)} for b in everything]
+    return _unique(recipe, everything)
+
+
+def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
+    build = recipe.build
+    parameters = (build.timeout, build.memory, build.salt)
+    seen: set[tuple[Any, ...]] = set()
+    for index, block in enumerate(everything):
+        baked = {operator: baked_values(recipe.constants, operator) for operator in block["operator"]}
+        specs: tuple[Any, list[Spec]] = (None, [])
+        for point in points(block, recipe.exclude if index == 0 else ()):
+            operator, lattice, dtype, batch, fused, shards, target = point
+            if fused:
+                need = (BUILDER, lattice, dtype, 1, False, shards, target)
+                if need not in seen:
+                    seen.add(need)
+                    yield Variant(Spec(BUILDER, lattice, dtype, shards=shards), target, *parameters)
+            if point in seen:
+                continue
+            seen.add(point)
+            if point[:-1] != specs[0]:
+                # Points of one spec differ only in the innermost axis, so the spec is made once for all targets.
+                shape = {"batch": batch, "fused": fused, "shards": shards}
+                specs = (point[:-1], [Spec(operator, lattice, dtype, **shape, baked=b) for b in baked[operator]])
+            for spec in specs[1]:
+                yield Variant(spec, target, *parameters)
