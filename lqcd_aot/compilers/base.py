@@ -26,7 +26,8 @@ FOLDER = "{folder}"
 # -fno-math-errno and -fno-trapping-math change no value; they let square roots and selects be vectorised.
 COMMON_FLAGS = (
     "-std=c++20", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
-    "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-stack-protector", "-fomit-frame-pointer", "-U_FORTIFY_SOURCE",
+    "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
+    "-fno-stack-protector", "-fomit-frame-pointer", "-U_FORTIFY_SOURCE",
     "-fPIC", "-shared", "-g0", "-s", "-Wl,--build-id=none", "-Wl,-z,defs", f"-ffile-prefix-map={FOLDER}=.",
 )  # fmt: skip
 
@@ -63,7 +64,7 @@ class Toolchain(Protocol):
     def compile(
         self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
-        """The artifact. timeout: seconds; workdir: existing folder to make the private folder in (None: the system's temporary one).
+        """The artifact. timeout: seconds; workdir: folder to make the private folder in (None: the system's temporary one).
 
         Errors: CompileError with `failure_class` and `log`; KeyboardInterrupt passes through. Nothing is left behind either way.
         """
@@ -101,8 +102,8 @@ def compile_program(
 ) -> bytes:
     """Compile in a private folder and return the bytes of the shared library.
 
-    command: the compiler's argument vector; machine: ELF architecture the result must have ("x86_64", "aarch64"); environment: added
-    to the inherited few, `{folder}` replaced as in flags. Errors: CompileError, also for an OSError (class resource or unknown).
+    command: the compiler's argument vector; machine: ELF architecture the result must have ("x86_64", "aarch64"); environment:
+    added to the inherited few, `{folder}` replaced as in flags. Errors: CompileError, also for an OSError (class resource or unknown).
     """
     subject = subject_of(program)
     folder: Path | None = None

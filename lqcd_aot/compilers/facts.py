@@ -1,8 +1,8 @@
 """Facts about a compiler's files (digest, version), remembered so that a plan need not hash 180 MB on every run.
 
 Owns `$XDG_CACHE_HOME/lqcd-aot/facts.json`: {path: {"stamp": [...], "facts": {...}}}. The stamp (size, mtime, ctime, inode,
-device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever enters a key. A cache that
-cannot be read or written costs time, never an error: the facts are then computed again. Knows nothing of flags or targets.
+device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever enters a key. A cache
+that cannot be read or written costs time, never an error: the facts are then computed again. Knows nothing of flags or targets.
 """
 
 from __future__ import annotations

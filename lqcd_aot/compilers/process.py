@@ -1,7 +1,7 @@
 """One compile = one child process in its own session: started, watched, killed as a group.
 
-Owns the only place of the build side where a compiler is executed. The child gets a closed standard input, a log file instead of
-pipes (a grandchild that keeps a pipe open cannot hold us up) and an environment of a few words. Knows nothing of programs or flags.
+Owns the only place of the build side where a compiler is executed. The child gets a closed standard input, a log file instead
+of pipes (a grandchild that keeps a pipe open cannot hold us up) and a few environment variables. Knows nothing of programs or flags.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Ended:
 def run_child(argv: Sequence[str], *, folder: Path, environment: Mapping[str, str], log: Path, timeout: float | None) -> Ended:
     """Run `argv` in `folder` to its end, or kill its whole process group after `timeout` seconds.
 
-    log: file that receives standard output and error. No process of the group outlives this call, whatever ends it. Errors: OSError
-    where the program cannot be executed; KeyboardInterrupt and any other exception pass through after the group is dead.
+    log: file that receives standard output and error. No process of the group outlives this call, whatever ends it. Errors:
+    OSError where the program cannot be executed; KeyboardInterrupt and any other exception pass through after the group is dead.
     """
     started = time.monotonic()
     with log.open("wb") as sink:

@@ -49,7 +49,7 @@ class ZigToolchain:
         self.binary = binary
 
     def identity(self) -> dict[str, str]:
-        """compiler, version, binary_sha256, library_sha256 (the wheel's own list of digests of zig's headers and runtime sources)."""
+        """compiler, version, binary_sha256, library_sha256 (the wheel's digests of zig's headers and runtime sources)."""
         facts = file_facts(self.binary, self._binary_facts)
         return {"compiler": self.name, **facts, "library_sha256": self._library_digest()}
 
@@ -66,8 +66,8 @@ class ZigToolchain:
     def compile(
         self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
-        """As Toolchain.compile. A failure that is no verdict on the program is tried once more with a cache of its own: a shared cache
-        that was damaged (killed machine, full disk) then costs seconds, not the build.
+        """As Toolchain.compile. A failure that is no verdict on the program is tried once more with a cache of its own: a shared
+        cache that was damaged (killed machine, full disk) then costs seconds, not the build.
         """
         try:
             return self._compile(program, target, timeout, workdir, shared=True)
@@ -107,7 +107,7 @@ class ZigToolchain:
 
 
 def _digest_of_record(record: Path) -> str:
-    """SHA-256 over the wheel's sorted `path,sha256=...,size` lines of ziglang/lib (lines without a digest: added by an installer)."""
+    """SHA-256 over the wheel's sorted `path,sha256=...,size` lines of ziglang/lib; an installer's own lines have no digest."""
     lines = record.read_text("utf-8").splitlines()
     ours = sorted(line for line in lines if line.startswith("ziglang/lib/") and ",sha256=" in line)
     return hashlib.sha256("\n".join(ours).encode()).hexdigest()
