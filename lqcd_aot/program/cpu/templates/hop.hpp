@@ -1,0 +1,105 @@
+// Purpose: one sweep of the hop term over a packed field, with a per-site epilogue.
+// Owns: the order of the arithmetic of a site: directions T+ T- Z+ Z- Y+ Y- X+ X-, colours in order, then the epilogue.
+// Refuses to know: masses, clover terms, even and odd (a caller names the fields).
+//
+//   out(x) = epilogue(in'(x), sum_d (1 -/+ gamma) V_d(x) in(x + d)),  V_d the packed links (-1/2 inside)
+// Dagger exchanges the projectors' signs. Links are read once a site and shared by all right-hand sides of the batch.
+#pragma once
+
+#include "links.hpp"
+#include "spinors.hpp"
+
+namespace lqcd {
+
+inline constexpr int64_t kStreamLimit = 12 << 20;  // bytes of a spinor field from which on stores bypass the cache
+inline constexpr bool kStream = spinor_bytes(0) >= kStreamLimit;
+
+// One row of V h (Adjoint: of V^dag h) for one spin: colours are summed in the order 0, 1, 2.
+template <bool Adjoint>
+LQCD_INLINE void link_row(Vector& re, Vector& im, const Vector* u, const Vector* h, int row) {
+  LQCD_UNROLL for (int b = 0; b < 3; ++b) {
+    const int k = 2 * (Adjoint ? b * 3 + row : row * 3 + b);
+    const Vector u_re = u[k], u_im = u[k + 1], h_re = h[2 * b], h_im = h[2 * b + 1];
+    re = b == 0 ? u_re * h_re : multiply_add(u_re, h_re, re);
+    im = b == 0 ? u_re * h_im : multiply_add(u_re, h_im, im);
+    re = Adjoint ? multiply_add(u_im, h_im, re) : multiply_subtract(u_im, h_im, re);
+    im = Adjoint ? multiply_subtract(u_im, h_re, im) : multiply_add(u_im, h_re, im);
+  }
+}
+
+// Adds direction D of one right-hand side. With 4 stored links a backward product is formed at the neighbour, then shuffled.
+template <int D, bool Dagger>
+LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const Vector* u, bool face) {
+  constexpr bool cut = kSplit.cut[D / 2] > 1, at_neighbour = D % 2 && !kEightLinks;
+  Vector h[kHalf];
+  project<D, Dagger>(h, psi);
+  if constexpr (cut && !at_neighbour)
+    if (face) {
+      LQCD_UNROLL for (int k = 0; k < kHalf; ++k) h[k] = across_face<D>(h[k]);
+    }
+  Vector r[kHalf];
+  LQCD_UNROLL for (int a = 0; a < 3; ++a) {
+    link_row<at_neighbour>(r[2 * a], r[2 * a + 1], u, h, a);
+    link_row<at_neighbour>(r[6 + 2 * a], r[7 + 2 * a], u, h + 6, a);
+  }
+  if constexpr (cut && at_neighbour)
+    if (face) {
+      LQCD_UNROLL for (int k = 0; k < kHalf; ++k) r[k] = across_face<D>(r[k]);
+    }
+  LQCD_UNROLL for (int a = 0; a < 3; ++a) {
+    reconstruct<D, Dagger, 0, D == 0>(acc, a, r[2 * a], r[2 * a + 1]);
+    reconstruct<D, Dagger, 1, D == 0>(acc, a, r[6 + 2 * a], r[7 + 2 * a]);
+  }
+}
+
+// Where the links of one site are: u[d] for each direction.
+struct SiteLinks {
+  const Vector* u[8];
+};
+
+template <int64_t InHalo>
+LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const Coordinates& c, const Neighbours& n) {
+  constexpr int64_t shift = (kGaugeHalo - InHalo) * kSlice;  // from positions in the spinor field to those in the links
+  const int64_t site = position(c.at[0], c.at[1], c.at[2], c.at[3], kGaugeHalo);
+  SiteLinks links;
+  for (int d = 0; d < 8; ++d) {
+    if (kEightLinks) links.u[d] = here + (site * 8 + d) * kLink;
+    else links.u[d] = d % 2 == 0 ? here + (site * 4 + d / 2) * kLink
+                                 : there + ((n.position[d] + shift) * 4 + d / 2) * kLink;
+  }
+  return links;
+}
+
+template <int D, bool Dagger>
+LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
+  if constexpr (D < 8) {
+    add_direction<D, Dagger>(acc, in + n.position[D] * kSiteVectors, links.u[D], n.face[D]);
+    add_directions<D + 1, Dagger>(acc, in, links, n);
+  }
+}
+
+// Sweep over all sites of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd
+// fields. epilogue(acc, site, rhs, out position) turns the sum into what is stored.
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
+void hop_sweep(Vector* out, const Vector* in, const Vector* links, int parity, lqcd_pool* pool, const Epilogue& epilogue) {
+  const int64_t field = sites_of(kGaugeHalo) * kStored * kLink;
+  const Vector* here = links + (kEvenOdd ? parity * field : 0);
+  const Vector* there = links + (kEvenOdd ? (1 - parity) * field : 0);
+  parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
+    for (int64_t site = first; site < last; ++site) {
+      const Coordinates c = coordinates(site, OutHalo, parity);
+      const Neighbours n = neighbours<InHalo>(c);
+      const SiteLinks u = site_links<InHalo>(here, there, c, n);
+      for (int rhs = 0; rhs < kBatch; ++rhs) {
+        Vector acc[kSpinor];
+        add_directions<0, Dagger>(acc, in + rhs * kSpinor, u, n);
+        epilogue(acc, c, site, rhs);
+        Vector* to = out + site * kSiteVectors + rhs * kSpinor;
+        LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
+      }
+    }
+    finish_stores<kStream>();
+  });
+}
+
+}  // namespace lqcd

@@ -1,0 +1,75 @@
+// Purpose: the packed gauge links of a slab.
+// Owns: their layout and its name, the choice between 8 and 4 stored links a site, packing with phases and scale folded in.
+// Refuses to know: spinors and operators.
+//
+// Stored is -1/2 scale_mu phase U_mu(x). With 8 links a site holds its forward links and the adjoints of its backward links:
+// one stream, no shuffles. With 4 links the backward ones are read from the neighbour: half the memory traffic out of cache.
+// A slab's links cover one more slice on both sides (and one before for 4 links), so that two applications in a row need no
+// other buffer than one.
+#pragma once
+
+#include "layout.hpp"
+#include "pool.hpp"
+#include "text.hpp"
+
+namespace lqcd {
+
+inline constexpr int kLink = 18;
+inline constexpr int64_t kEightLinkLimit = 12 << 20;  // bytes of 8-link storage up to which the last cache holds it
+inline constexpr bool kEightLinks = kVolume * 8 * kLink * int64_t(sizeof(real)) <= kEightLinkLimit;
+inline constexpr int kStored = kEightLinks ? 8 : 4;
+inline constexpr int64_t kGaugeHalo = kShards == 1 ? 0 : kEightLinks ? 1 : 2;
+inline constexpr int kFields = kEvenOdd ? 2 : 1;
+inline constexpr int64_t kGaugeBytes = kFields * sites_of(kGaugeHalo) * kStored * kLink * int64_t(sizeof(Vector));
+
+inline constexpr auto kGaugeLayout = Text("links") + kStored + (sizeof(real) == 4 ? "-f32-v" : "-f64-v") + kSplit.cut[0] +
+                                     "." + kSplit.cut[1] + "." + kSplit.cut[2] + "." + kSplit.cut[3] + "-" + kExtent[0] + "x" +
+                                     kExtent[1] + "x" + kExtent[2] + "x" + kExtent[3] + "-s" + kShards +
+                                     (kEvenOdd ? "-eo" : "");
+
+// -1/2 scale phase U_mu at global coordinates, rounded once per component: [9][re, im].
+inline __attribute__((noinline)) void scaled_link(real (&out)[kLink], const real* links, const Coordinates& g, int mu,
+                                                  const double* scale, const double* phase) {
+  const bool last = g.at[mu] == kExtent[mu] - 1;
+  const double re = -0.5 * scale[mu] * (last ? phase[2 * mu] : 1.0), im = -0.5 * scale[mu] * (last ? phase[2 * mu + 1] : 0.0);
+  const real* u = links + (global_index(g) * 4 + mu) * kLink;
+  for (int k = 0; k < kLink; k += 2) {
+    out[k] = im == 0 ? real(u[k] * re) : real(u[k] * re - u[k + 1] * im);
+    out[k + 1] = im == 0 ? real(u[k + 1] * re) : real(u[k] * im + u[k + 1] * re);
+  }
+}
+
+// The link of direction d = 2 mu + (0: U_mu(x), 1: U_mu(x - mu)^dag) at global coordinates.
+inline void directed_link(real (&out)[kLink], const real* links, Coordinates g, int d, const double* scale,
+                          const double* phase) {
+  const int mu = d / 2;
+  if (d % 2 == 0) return scaled_link(out, links, g, mu, scale, phase);
+  g.at[mu] = (g.at[mu] + kExtent[mu] - 1) % kExtent[mu];
+  real u[kLink];
+  scaled_link(u, links, g, mu, scale, phase);
+  for (int a = 0; a < 3; ++a)
+    for (int b = 0; b < 3; ++b) {
+      out[(a * 3 + b) * 2] = u[(b * 3 + a) * 2];
+      out[(a * 3 + b) * 2 + 1] = -u[(b * 3 + a) * 2 + 1];
+    }
+}
+
+inline void pack_links(real* packed, const real* links, int64_t slab, const double* scale, const double* phase,
+                       lqcd_pool* pool) {
+  parallel_for(pool, kFields * sites_of(kGaugeHalo), [=](int64_t first, int64_t last) {
+    for (int64_t site = first; site < last; ++site) {
+      const int parity = site >= sites_of(kGaugeHalo);
+      const Coordinates outer = coordinates(site - parity * sites_of(kGaugeHalo), kGaugeHalo, parity);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const Coordinates g = global(outer, lane, slab);
+        for (int stored = 0; stored < kStored; ++stored) {
+          real u[kLink];
+          directed_link(u, links, g, kEightLinks ? stored : 2 * stored, scale, phase);
+          for (int k = 0; k < kLink; ++k) packed[((site * kStored + stored) * kLink + k) * kLanes + lane] = u[k];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace lqcd
