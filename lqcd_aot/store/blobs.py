@@ -1,0 +1,100 @@
+"""Write-once bytes under their SHA-256.
+
+Owns blobs/sha256/. Knows nothing of what the bytes are. A blob that exists is complete; reading it verifies every byte.
+"""
+
+from __future__ import annotations
+
+from lqcd_aot.store.corrupt import Quarantine
+from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.problems import Problems
+from lqcd_aot.store.writer import Writer
+from lqcd_runtime.digest import sha256_hex
+from lqcd_runtime.errors import CorruptError
+
+
+class Blobs:
+    """The bytes of one store."""
+
+    def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, quarantine: Quarantine, problems: Problems) -> None:
+        self._fs, self._layout, self._writer = fs, layout, writer
+        self._quarantine, self._problems = quarantine, problems
+
+    def put(self, data: bytes) -> str:
+        """Store bytes and return their digest. Safe to repeat. What stands under the digest with other content is put aside.
+
+        Errors: StoreError where the store cannot be written.
+        """
+        digest = sha256_hex(data)
+        path = self._layout.blob(digest)
+        if self._writer.create(path, data):
+            return digest
+        content = self._content(digest)
+        if content != data:
+            if content is not None:
+                self.put_aside(digest, "content did not match its name")
+            # Replacing is safe under a digest, and right even where a network file system hides another writer's entry from us.
+            self._writer.replace(path, data)
+        return digest
+
+    def size(self, digest: str) -> int | None:
+        """Size of the stored bytes, None where there are none."""
+        try:
+            return self._fs.stat(self._layout.blob(digest)).size
+        except OSError:
+            return None
+
+    def read(self, digest: str) -> bytes:
+        """The bytes, verified. Errors: CorruptError where they are absent or do not match their name."""
+        data = self._content(digest)
+        if data is None:
+            raise CorruptError(f"blob {digest[:16]}: is absent from store {self._layout.root}", hint="lqcd-aot build RECIPE")
+        found = sha256_hex(data)
+        if found != digest:
+            self._problems.add("blob", digest, "content does not match its name")
+            raise CorruptError(
+                f"blob {digest[:16]}: content does not match its name",
+                expected=digest,
+                found=f"{found} ({len(data)} bytes)",
+                hint=f"lqcd-aot store verify --store {self._layout.root}",
+            )
+        return data
+
+    def is_sound(self, digest: str) -> bool:
+        """Whether the bytes are there and match their name."""
+        data = self._content(digest)
+        return data is not None and sha256_hex(data) == digest
+
+    def put_aside(self, digest: str, fact: str) -> None:
+        """Move bytes that do not match their name into corrupt/, so that the next build makes them again."""
+        self._quarantine.put_aside("blob", digest, self._layout.blob(digest), fact, self.is_sound)
+
+    def sizes(self) -> dict[str, int]:
+        """{digest: size} of every blob: one listing per fan-out folder."""
+        return {digest: size for digest in self.digests() if (size := self.size(digest)) is not None}
+
+    def digests(self) -> list[str]:
+        """Digests of every blob, sorted; names that are no digest are left out."""
+        base = self._layout.folder("blobs/sha256")
+        found = []
+        for fan in listed(self._fs, base):
+            found += [name for name in listed(self._fs, f"{base}/{fan}") if is_key(name) and name[:2] == fan]
+        return found
+
+    def _content(self, digest: str) -> bytes | None:
+        path = self._layout.blob(digest)
+        try:
+            data = self._fs.read(path)
+            # Network file systems may show a renamed file before its bytes: open it by path once more before judging it.
+            return data if sha256_hex(data) == digest else self._fs.read(path)
+        except OSError:
+            return None
+
+
+def listed(fs: FileSystem, path: str) -> list[str]:
+    """Names in a folder; an absent folder has none, a file neither."""
+    try:
+        return fs.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

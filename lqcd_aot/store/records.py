@@ -1,0 +1,178 @@
+"""records/ and divergences/: the build records of one store.
+
+Owns: the first writer of a build key wins, a second writer with other bytes is a recorded divergence, and a record that cannot
+be used (broken, or naming absent bytes) is a miss. Reading never writes; the next publish of the key puts the bad entry aside.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lqcd_aot.store.blobs import Blobs, listed
+from lqcd_aot.store.corrupt import Quarantine
+from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.problems import Problems
+from lqcd_aot.store.record_format import (
+    DIVERGENCE_SCHEMA,
+    NewerSchema,
+    Published,
+    Record,
+    check_outputs,
+    check_record,
+    parse_record,
+)
+from lqcd_aot.store.sealed import is_intact, seal
+from lqcd_aot.store.writer import Writer
+from lqcd_runtime.digest import sha256_hex
+from lqcd_runtime.errors import StoreError
+
+PUBLISH_ATTEMPTS = 3
+_OUTPUTS = b'"outputs":'
+_DECODER = json.JSONDecoder()
+
+
+class Records:
+    """The build records of one store."""
+
+    def __init__(
+        self, fs: FileSystem, layout: Layout, writer: Writer, quarantine: Quarantine, problems: Problems, blobs: Blobs
+    ) -> None:
+        self._fs, self._layout, self._writer = fs, layout, writer
+        self._quarantine, self._problems, self._blobs = quarantine, problems, blobs
+
+    def get(self, build_key: str) -> Record | None:
+        """The record, or None where there is none that can be used; what is wrong with it is then among the problems."""
+        record, fact = self.examine(build_key)
+        if fact is not None:
+            self._problems.add("record", build_key, fact)
+        return record
+
+    def examine(self, build_key: str) -> tuple[Record | None, str | None]:
+        """(record, None), (None, None) where there is none, or (None, what is wrong with it)."""
+        path, fact = self._layout.entry("records", build_key), None
+        for _ in range(2):  # a network file system may show a new name before its bytes: open by path once more
+            try:
+                record = parse_record(self._fs.read(path), build_key)
+            except FileNotFoundError:
+                return None, None
+            except NewerSchema:
+                return None, None
+            except (ValueError, OSError) as error:
+                fact = _sentence(error)
+                continue
+            fact = self._bytes_fact(record)
+            if fact is None:
+                return record, None
+        return None, fact
+
+    def usable(self) -> list[str]:
+        """Build keys whose record is intact and whose bytes are there with the right size, sorted.
+
+        One listing per fan-out folder, one read per record, and no JSON of it but its outputs: a plan of 10,000 variants asks
+        this. The bytes themselves are verified where they are read.
+        """
+        sizes = self._blobs.sizes()
+        found = []
+        for build_key in self.all_keys():
+            outputs = self._quick_outputs(build_key)
+            seen = outputs is not None and all(sizes.get(o["sha256"]) == o["size"] for o in outputs.values())
+            if seen or self.get(build_key) is not None:  # `get` notes what is wrong, or that a blob came after the listing
+                found.append(build_key)
+        return found
+
+    def all_keys(self) -> list[str]:
+        """Every build key that has a file in records/, usable or not."""
+        base = self._layout.folder("records")
+        return [
+            name[:-5]
+            for fan in listed(self._fs, base)
+            for name in listed(self._fs, f"{base}/{fan}")
+            if name.endswith(".json") and is_key(name[:-5]) and name[:2] == fan
+        ]
+
+    def publish(self, record: Record) -> Published:
+        """Add a record whose bytes are stored already. See `Published` for what can happen.
+
+        Errors: ValueError for a record that is not one or whose bytes are absent (a mistake of the caller); StoreError.
+        """
+        check_record(record)
+        fact = self._bytes_fact(record)
+        if fact is not None:
+            raise ValueError(f"record {record['build_key'][:16]}: {fact}; bytes are stored before the record that names them")
+        build_key = record["build_key"]
+        path, data = self._layout.entry("records", build_key), seal(record)
+        for _ in range(PUBLISH_ATTEMPTS):
+            if self._writer.create(path, data):
+                return Published(record, "published")
+            winner, fact = self.examine(build_key)
+            if winner is not None:
+                return self._compare(record, winner)
+            if fact is None:
+                # The name is taken, yet not visible here (a network file system's negative cache, or a later schema): our own
+                # bytes are good, and whoever reads the other record finds its bytes too.
+                return Published(record, "reused")
+            self.put_aside(build_key, fact)
+        raise StoreError(
+            f"record {build_key[:16]}: other processes keep writing a broken one in store {self._layout.root}",
+            found=fact,
+            hint=f"lqcd-aot store verify --store {self._layout.root}",
+        )
+
+    def put_aside(self, build_key: str, fact: str) -> None:
+        """Move a record that cannot be used into corrupt/."""
+        path = self._layout.entry("records", build_key)
+        self._quarantine.put_aside("record", build_key, path, fact, lambda key: self.examine(key)[0] is not None)
+
+    def divergences(self) -> list[str]:
+        """Names (<build_key>-<digest>) of the recorded divergences, sorted."""
+        base = self._layout.folder("divergences")
+        return [
+            name[:-5] for fan in listed(self._fs, base) for name in listed(self._fs, f"{base}/{fan}") if name.endswith(".json")
+        ]
+
+    def _compare(self, record: Record, winner: Record) -> Published:
+        mine, theirs = _digests(record), _digests(winner)
+        if mine == theirs:
+            return Published(winner, "reused")
+        divergence: dict[str, Any] = {
+            "schema": DIVERGENCE_SCHEMA,
+            "build_key": record["build_key"],
+            "kept": winner["outputs"],
+            "other": record["outputs"],
+            "other_provenance": record["provenance"],
+        }
+        digest = sha256_hex(repr(mine).encode())
+        self._writer.create(self._layout.divergence(record["build_key"], digest), seal(divergence))
+        return Published(winner, "diverged")
+
+    def _bytes_fact(self, record: Record) -> str | None:
+        for name, output in record["outputs"].items():
+            size = self._blobs.size(output["sha256"])
+            if size is None:
+                return f"output {name} names blob {output['sha256'][:16]}, which is absent"
+            if size != output["size"]:
+                return f"output {name} has {output['size']} bytes, its blob {output['sha256'][:16]} has {size}"
+        return None
+
+    def _quick_outputs(self, build_key: str) -> dict[str, dict[str, Any]] | None:
+        try:
+            data = self._fs.read(self._layout.entry("records", build_key))
+            at = data.find(_OUTPUTS)
+            if at < 0 or not is_intact(data):
+                return None
+            outputs, _ = _DECODER.raw_decode(data[at + len(_OUTPUTS) :].decode("ascii"))
+            check_outputs(outputs)
+        except (OSError, ValueError):
+            return None
+        checked: dict[str, dict[str, Any]] = outputs
+        return checked
+
+
+def _digests(record: Record) -> list[tuple[str, str]]:
+    return sorted((name, output["sha256"]) for name, output in record["outputs"].items())
+
+
+def _sentence(error: Exception) -> str:
+    return f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)

@@ -1,0 +1,62 @@
+"""specs/: from a spec to its records, the latest build of each target.
+
+Owns the index files. They are a convenience: every fact in them can be had again from records/, so an absent or broken one is
+made anew, and a writer looks again after writing because another one may have replaced the file in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lqcd_aot.store.blobs import listed
+from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.leases import Leases
+from lqcd_aot.store.record_format import SPEC_SCHEMA, Record, parse_index
+from lqcd_aot.store.sealed import seal
+from lqcd_aot.store.writer import Writer
+
+ATTEMPTS = 8
+LEASE_SECONDS = 30
+
+
+class Specs:
+    """The spec indices of one store."""
+
+    def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, leases: Leases) -> None:
+        self._fs, self._layout, self._writer, self._leases = fs, layout, writer, leases
+
+    def get(self, spec_key: str) -> dict[str, str]:
+        """{target: build_key}; empty where there is no usable index."""
+        try:
+            return parse_index(self._fs.read(self._layout.entry("specs", spec_key)), spec_key)
+        except (OSError, ValueError):
+            return {}
+
+    def add(self, record: Record) -> None:
+        """Name this record as the latest of its spec and target. Errors: StoreError."""
+        self.merge(record["spec_key"], record["spec"], {record["target"]: record["build_key"]})
+
+    def merge(self, spec_key: str, spec: dict[str, Any], records: dict[str, str]) -> None:
+        """Put these {target: build_key} into the index, keeping what other writers put there for other targets."""
+        path = self._layout.entry("specs", spec_key)
+        for _ in range(ATTEMPTS):
+            lease = self._leases.wait(spec_key, seconds=LEASE_SECONDS)
+            try:
+                now = self.get(spec_key)
+                if records.items() <= now.items():
+                    return
+                index = {"schema": SPEC_SCHEMA, "spec_key": spec_key, "spec": spec, "records": {**now, **records}}
+                self._writer.replace(path, seal(index))
+            finally:
+                lease.release()
+
+    def all_keys(self) -> list[str]:
+        """Every spec key that has an index file."""
+        base = self._layout.folder("specs")
+        return [
+            name[:-5]
+            for fan in listed(self._fs, base)
+            for name in listed(self._fs, f"{base}/{fan}")
+            if name.endswith(".json") and is_key(name[:-5])
+        ]

@@ -1,0 +1,210 @@
+"""A store folder: open it, and the few verbs others use.
+
+Owns opening, VERSION and the wiring of the parts. Knows bytes, digests and records, no recipe, program or compiler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from lqcd_aot.store.blobs import Blobs, listed
+from lqcd_aot.store.corrupt import Quarantine
+from lqcd_aot.store.failures import Failure, Failures
+from lqcd_aot.store.fs import FileSystem, RealFileSystem, Retrying
+from lqcd_aot.store.layout import FOLDERS, VERSION, VERSION_TEXT, Layout
+from lqcd_aot.store.leases import Lease, Leases
+from lqcd_aot.store.owner import this_process
+from lqcd_aot.store.problems import Problem, Problems
+from lqcd_aot.store.record_format import Published, Record
+from lqcd_aot.store.records import Records
+from lqcd_aot.store.specs import Specs
+from lqcd_aot.store.temporaries import sweep
+from lqcd_aot.store.verify import VerifyReport, verify
+from lqcd_aot.store.writer import Writer, translated
+from lqcd_runtime.errors import StoreError, TooNewError
+
+PROBE_BYTES = 1 << 16
+
+
+class Store:
+    """A content-addressed store, correct for any number of processes and hosts with no lock at all.
+
+    Reading writes nothing. Every entry that is not what its name says is a miss; `problems` tells which, and the next publish of
+    that key puts it aside in corrupt/. Use `open_store`.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], fs: FileSystem | None = None) -> None:
+        self.layout = Layout(root)
+        self.fs = Retrying(fs or RealFileSystem())
+        self.writer = Writer(self.fs, self.layout)
+        self._problems = Problems()
+        quarantine = Quarantine(self.layout, self.writer, self._problems)
+        self.blobs = Blobs(self.fs, self.layout, self.writer, quarantine, self._problems)
+        self.records = Records(self.fs, self.layout, self.writer, quarantine, self._problems, self.blobs)
+        self.leases = Leases(self.fs, self.layout, self.writer)
+        self.specs = Specs(self.fs, self.layout, self.writer, self.leases)
+        self.failures = Failures(self.fs, self.layout, self.writer)
+
+    def __repr__(self) -> str:
+        return f"Store({self.root!r})"
+
+    @property
+    def root(self) -> str:
+        """The folder, absolute."""
+        return self.layout.root
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What this process found wrong so far, each entry once."""
+        return self._problems.all()
+
+    def record(self, build_key: str) -> Record | None:
+        """The record of a build key, or None where there is none that can be used."""
+        return self.records.get(build_key)
+
+    def records_of_spec(self, spec_key: str) -> dict[str, Record]:
+        """{target: record} for every target of a spec, the latest build of each; what cannot be used is left out."""
+        found = {target: self.record(key) for target, key in sorted(self.specs.get(spec_key).items())}
+        return {target: record for target, record in found.items() if record is not None}
+
+    def failure(self, build_key: str) -> Failure | None:
+        """The remembered failure of a build key, if any."""
+        return self.failures.get(build_key)
+
+    def record_failure(self, failure: Failure) -> None:
+        """Remember a failure. Errors: ValueError for interruptions and timeouts, which are never recorded; StoreError."""
+        self.failures.put(failure)
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes, return their SHA-256."""
+        return self.blobs.put(data)
+
+    def read_blob(self, digest: str) -> bytes:
+        """Bytes by digest, verified. Errors: CorruptError."""
+        return self.blobs.read(digest)
+
+    def publish(self, record: Record) -> Published:
+        """Add a record whose blobs are stored, name it in its spec's index, forget the key's failure."""
+        published = self.records.publish(record)
+        self.specs.add(published.record)
+        self.failures.forget(record["build_key"])
+        return published
+
+    def list_build_keys(self) -> list[str]:
+        """Build keys that can be used (record intact, bytes there), sorted; made for plans of 10,000 variants."""
+        return self.records.usable()
+
+    def lease(self, build_key: str, *, seconds: float) -> Lease | None:
+        """The right to build a key, or None while another live process has it. Only saves work."""
+        return self.leases.acquire(build_key, seconds=seconds)
+
+    def verify(self, *, repair: bool = False) -> VerifyReport:
+        """Read every byte and judge it. repair: put aside what is wrong, and make the spec indices anew."""
+        return verify(self, repair=repair)
+
+    def sweep_temporaries(self) -> int:
+        """Remove temporary files of dead writers; returns how many."""
+        return sweep(self.fs, self.layout)
+
+    def check_writable(self) -> None:
+        """Write and remove a small file, so that a full or read-only store is known before hours of compiling.
+
+        Errors: StoreError.
+        """
+        self._make_folders()
+        path = f"{self.layout.tmp}/{this_process().temp_name()}"
+        self.writer.replace(path, bytes(PROBE_BYTES))
+        self.writer.remove(path)
+
+    def create(self) -> None:
+        """Make the folders and VERSION where they are not yet there; many processes may do so at once. Errors: StoreError."""
+        with translated(self.root):
+            self._make_parents(self.root)
+        self._make_folders()
+        if not self._version_text():
+            self.writer.create(self.layout.version, VERSION_TEXT)
+        self.check_version()
+
+    def check_version(self) -> None:
+        """Errors: StoreError where this is no store, TooNewError for one of a later release."""
+        text = self._version_text()
+        if text == VERSION_TEXT:
+            return
+        number = text.removeprefix(b"lqcd-aot store ").strip()
+        if text.startswith(b"lqcd-aot store ") and number.isdigit() and int(number) > VERSION:
+            raise TooNewError(
+                f"store {self.root}: is of a later release",
+                expected=f"version {VERSION}",
+                found=f"version {number.decode()}",
+                hint="upgrade lqcd-aot, or name another folder with --store",
+            )
+        raise StoreError(
+            f"store {self.root}: is not a store",
+            expected=f"a file VERSION with {VERSION_TEXT.decode().strip()!r}",
+            found=f"{text[:40]!r}" if text else "no such file",
+            hint="lqcd-aot build RECIPE --store FOLDER makes one",
+        )
+
+    def is_foreign(self) -> bool:
+        """Whether the folder holds things, and they are not a store's."""
+        names = set(listed(self.fs, self.root))
+        return "VERSION" not in names and bool(names - {f for f in FOLDERS if "/" not in f})
+
+    def _version_text(self) -> bytes:
+        try:
+            return self.fs.read(self.layout.version)
+        except OSError:
+            return b""
+
+    def _make_folders(self) -> None:
+        with translated(self.root):
+            for name in FOLDERS:
+                self.writer.folder(self.layout.folder(name))
+
+    def _make_parents(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            if self.fs.stat(path).is_dir:
+                return
+        parent = os.path.dirname(path)
+        if parent != path:
+            self._make_parents(parent)
+        with contextlib.suppress(FileExistsError):
+            self.fs.mkdir(path, None)
+        self.fs.fsync_dir(parent)
+
+
+def open_store(root: str | os.PathLike[str], *, create: bool = False, fs: FileSystem | None = None) -> Store:
+    """Open a store folder; with `create`, make it where it does not exist or is empty.
+
+    Errors: StoreError where there is none, where the folder holds something else, or where it cannot be made; TooNewError.
+    """
+    store = Store(root, fs)
+    if not create:
+        store.check_version()
+        return store
+    if store.is_foreign():
+        raise StoreError(
+            f"store {store.root}: is not a store and not empty",
+            found=", ".join(listed(store.fs, store.root)[:5]),
+            hint="--store FOLDER names an empty or new folder",
+        )
+    try:
+        store.check_version()
+    except StoreError:
+        store.create()
+    return store
+
+
+def describe(store: Store) -> dict[str, Any]:
+    """Counts for `doctor` and tests: records, blobs, bytes, failures, divergences."""
+    sizes = store.blobs.sizes()
+    return {
+        "root": store.root,
+        "records": len(store.records.all_keys()),
+        "blobs": len(sizes),
+        "bytes": sum(sizes.values()),
+        "failures": len(store.failures.all_keys()),
+        "divergences": len(store.records.divergences()),
+    }

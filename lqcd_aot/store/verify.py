@@ -1,0 +1,100 @@
+"""Read every byte of a store and judge it.
+
+Owns the report. Without `repair` it writes nothing; with it, bad entries go to corrupt/ (so that the next build makes them again)
+and the spec indices are made anew from the records. Bytes that no record names, and temporary files, are no problems: a killed
+writer leaves them and nothing reads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lqcd_aot.store.problems import Problem
+from lqcd_aot.store.temporaries import stale
+
+if TYPE_CHECKING:
+    from lqcd_aot.store.store import Store
+
+
+class VerifyReport(NamedTuple):
+    """problems: what is wrong, empty for a sound store. orphans: bytes without a record. temporaries: files of dead writers."""
+
+    root: str
+    records: int
+    blobs: int
+    bytes: int
+    problems: tuple[Problem, ...]
+    orphans: tuple[str, ...]
+    temporaries: int
+    failures: int
+    divergences: int
+    repaired: bool
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return {**self._asdict(), "problems": [p.as_dict() for p in self.problems], "orphans": list(self.orphans)}
+
+
+def verify(store: Store, *, repair: bool = False) -> VerifyReport:
+    """See `Store.verify`. Blobs first: a record over a bad blob is bad too."""
+    total, problems = 0, []
+    digests = store.blobs.digests()
+    bad_blobs = set()
+    for digest in digests:
+        size = store.blobs.size(digest)
+        if size is None or not store.blobs.is_sound(digest):
+            bad_blobs.add(digest)
+            problems.append(Problem("blob", digest, "content does not match its name"))
+            if repair:
+                store.blobs.put_aside(digest, "content does not match its name")
+        else:
+            total += size
+    named: set[str] = set()
+    index: dict[str, dict[str, str]] = {}
+    specs: dict[str, dict[str, Any]] = {}
+    keys = store.records.all_keys()
+    for build_key in keys:
+        record, fact = store.records.examine(build_key)
+        if record is not None:
+            blobs = {output["sha256"] for output in record["outputs"].values()}
+            named |= blobs
+            fact = f"names blob {min(blobs & bad_blobs)[:16]}, which is corrupt" if blobs & bad_blobs else None
+            index.setdefault(record["spec_key"], {})[record["target"]] = build_key
+            specs[record["spec_key"]] = record["spec"]
+        if fact is not None:
+            problems.append(Problem("record", build_key, fact))
+            if repair:
+                store.records.put_aside(build_key, fact)
+    failures = [store.failures.get(key) for key in store.failures.all_keys()]
+    named |= {f.log_sha256 for f in failures if f is not None and f.log_sha256 is not None}
+    problems += _indices(store, index, specs, repair=repair)
+    return VerifyReport(
+        root=store.root,
+        records=len(keys),
+        blobs=len(digests),
+        bytes=total,
+        problems=tuple(problems),
+        orphans=tuple(d for d in digests if d not in named and d not in bad_blobs),
+        temporaries=len(stale(store.fs, store.layout)),
+        failures=len(failures),
+        divergences=len(store.records.divergences()),
+        repaired=repair,
+    )
+
+
+def _indices(store: Store, index: dict[str, dict[str, str]], specs: dict[str, dict[str, Any]], *, repair: bool) -> list[Problem]:
+    """A usable record whose spec's index does not name its target cannot be found by spec."""
+    problems = []
+    for spec_key, records in sorted(index.items()):
+        now = store.specs.get(spec_key)
+        absent = {target: key for target, key in records.items() if target not in now}
+        if not absent:
+            continue
+        problems.append(Problem("spec", spec_key, f"index does not name {', '.join(sorted(absent))}"))
+        if repair:
+            store.specs.merge(spec_key, specs[spec_key], absent)
+    return problems
