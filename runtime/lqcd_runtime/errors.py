@@ -73,8 +73,8 @@ class LqcdError(Exception):
         }
 
 
-class UsageError(LqcdError):
-    """A call or command line that cannot mean anything (unknown name, wrong shape or dtype)."""
+class UsageError(LqcdError, ValueError):
+    """A call or command line that cannot mean anything (unknown name, wrong shape or dtype). Also a ValueError, as Python callers expect."""
 
     exit_code = EXIT_USAGE
 
