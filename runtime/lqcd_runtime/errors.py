@@ -74,7 +74,7 @@ class LqcdError(Exception):
 
 
 class UsageError(LqcdError, ValueError):
-    """A call or command line that cannot mean anything (unknown name, wrong shape or dtype). Also a ValueError, as Python callers expect."""
+    """A call or command line that cannot mean anything (unknown name, wrong shape or dtype); also a ValueError."""
 
     exit_code = EXIT_USAGE
 
