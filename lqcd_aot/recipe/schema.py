@@ -26,7 +26,7 @@ SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 NOT_IN_KEY = {
     "schema": "the version of this grammar; what it means arrives in the spec, whose own version is in the key",
     "name": "a label; two recipes may share artifacts",
-    "description": "prose",
+    "description": "prose for people",
     "build.timeout": "a limit on the compiler decides whether bytes are made, never which bytes",
     "build.memory": "a reservation for the scheduler of compiles, never seen by the compiler",
 }
@@ -84,16 +84,12 @@ _LATTICE_ITEM = {
 }
 _COUNT_ITEM = {"type": "integer", "minimum": 1}
 
-Operators = Annotated[
-    tuple[str, ...], _one_or_many(values.operator), _list_schema({"type": "string", "enum": list(OPERATORS)})
-]
+Operators = Annotated[tuple[str, ...], _one_or_many(values.operator), _list_schema({"type": "string", "enum": list(OPERATORS)})]
 Lattices = Annotated[tuple[Extents, ...], _one_or_many(values.lattice), _list_schema(_LATTICE_ITEM)]
 Dtypes = Annotated[tuple[str, ...], _one_or_many(values.dtype), _list_schema({"type": "string", "enum": list(DTYPES)})]
 Counts = Annotated[tuple[int, ...], _one_or_many(values.count), _list_schema(_COUNT_ITEM)]
 Flags = Annotated[tuple[bool, ...], _one_or_many(values.flag), _list_schema({"type": "boolean"})]
-Targets = Annotated[
-    tuple[str, ...], _one_or_many(values.target), _list_schema({"type": "string", "enum": list(TARGETS)})
-]
+Targets = Annotated[tuple[str, ...], _one_or_many(values.target), _list_schema({"type": "string", "enum": list(TARGETS)})]
 Reals = Annotated[tuple[float, ...], _one_or_many(_real), _list_schema({"type": "number"})]
 Seconds = Annotated[
     float, _one(values.seconds), WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *(ms|s|min|h)$"})
@@ -115,9 +111,9 @@ class Axes(_Table):
     operator: Operators = Field(description="operators, observables and gauge maps")
     lattice: Lattices = Field(description='extents in the order T, Z, Y, X: "16x8x8x8" or [16, 8, 8, 8]')
     dtype: Dtypes = Field(description="type of arithmetic, gauge links and spinors")
-    batch: Counts = Field((1,), description="right-hand sides per call (Dirac operators only)")
-    fused: Flags = Field((False,), description="per-site spin-colour blocks (Dirac operators only)")
-    shards: Counts = Field((1,), description="slabs of T (Dirac operators and their builders only)")
+    batch: Counts = Field(default=(1,), description="right-hand sides per call (Dirac operators only)")
+    fused: Flags = Field(default=(False,), description="per-site spin-colour blocks (Dirac operators only)")
+    shards: Counts = Field(default=(1,), description="slabs of T (Dirac operators and their builders only)")
     target: Targets = Field(description="machines to build for")
 
 
@@ -141,18 +137,18 @@ class Constants(_Table):
     """Whether mass, csw and mu are run-time inputs ("external") or compiled in ("baked")."""
 
     policy: Literal["external", "baked"] = "external"
-    mass: Reals | None = Field(None, description="bare masses to bake")
-    kappa: Reals | None = Field(None, description="the same as mass = 1/(2 kappa) - 4")
-    csw: Reals | None = Field(None, description="clover coefficients to bake")
-    mu: Reals | None = Field(None, description="twisted masses to bake")
+    mass: Reals | None = Field(default=None, description="bare masses to bake")
+    kappa: Reals | None = Field(default=None, description="the same as mass = 1/(2 kappa) - 4")
+    csw: Reals | None = Field(default=None, description="clover coefficients to bake")
+    mu: Reals | None = Field(default=None, description="twisted masses to bake")
 
 
 class Build(_Table):
     """Parameters of the build. Quantities carry their unit."""
 
-    timeout: Seconds = Field(DEFAULT_TIMEOUT_S, description='time one compile may take, e.g. "120 s"')
-    memory: Bytes = Field(DEFAULT_MEMORY_BYTES, description='memory to reserve for one compile, e.g. "2 GiB"')
-    salt: str = Field("", description="any text; a new one disowns everything built before")
+    timeout: Seconds = Field(default=DEFAULT_TIMEOUT_S, description='time one compile may take, e.g. "120 s"')
+    memory: Bytes = Field(default=DEFAULT_MEMORY_BYTES, description='memory to reserve for one compile, e.g. "2 GiB"')
+    salt: str = Field(default="", description="any text; a new one disowns everything built before")
 
 
 class Recipe(_Table):
@@ -160,11 +156,11 @@ class Recipe(_Table):
 
     schema_: Literal[1] = Field(alias="schema", description="version of this grammar")
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="lower case, digits, dot, dash, underscore")
-    description: str = Field("", description="one sentence for people")
+    description: str = Field(default="", description="one sentence for people")
     axes: Axes
     constants: Constants = Constants()
-    exclude: list[Rule] = Field([], description="drop variants of [axes] that match every entry of one table")
-    include: list[Rule] = Field([], description="add a product; axes not named take the values of [axes]")
+    exclude: list[Rule] = Field(default=[], description="drop variants of [axes] that match every entry of one table")
+    include: list[Rule] = Field(default=[], description="add a product; axes not named take the values of [axes]")
     build: Build = Build()
 
     _path: str = PrivateAttr("")

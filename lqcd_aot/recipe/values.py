@@ -95,7 +95,7 @@ def _quantity(value: Any, dimension: str, units: dict[str, Any], example: str) -
     if unit not in units:
         near = suggest(unit, units)
         raise ValueError(f"unit {unit!r} is not a unit of {dimension}{near} (known: {', '.join(units)})")
-    amount = float(match["number"]) * units[unit]
+    amount = float(match["number"]) * float(units[unit])
     if amount <= 0:
         raise ValueError(f"{dimension} {value!r} is not above zero")
     return amount

@@ -29,7 +29,7 @@ def parse_extents(value: str | Sequence[int]) -> Extents:
             expected="TxZxYxX with every extent >= 2, e.g. 16x8x8x8",
             found=repr(value),
         )
-    return parts  # type: ignore[return-value]
+    return parts
 
 
 def format_extents(extents: Sequence[int]) -> str:

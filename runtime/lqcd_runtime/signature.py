@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from lqcd_runtime.geometry import Extents
+
 SPEC_TAG = "lqcd-aot/spec/v1"
 DTYPES = {"float32": "f32", "float64": "f64"}
 EXTERNAL = "external"
@@ -87,6 +89,17 @@ class Spec:
     constants: "external", or "baked:<sha256 of the baked values>" with the values themselves in `baked`.
     For observables, builders and gauge maps batch is 1.
     """
+
+    operator: str
+    lattice: Extents
+    dtype: str
+    storage: str
+    batch: int
+    fused: bool
+    shards: int
+    nc: int
+    constants: str
+    baked: tuple[tuple[str, float], ...]
 
     __slots__ = ("baked", "batch", "constants", "dtype", "fused", "lattice", "nc", "operator", "shards", "storage")
 
