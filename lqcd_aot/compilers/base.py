@@ -103,7 +103,7 @@ def compile_program(
     """Compile in a private folder and return the bytes of the shared library.
 
     command: the compiler's argument vector; machine: ELF architecture the result must have ("x86_64", "aarch64"); environment:
-    added to the inherited few, `{folder}` replaced as in flags. Errors: CompileError, also for an OSError (class resource or unknown).
+    added to the inherited few, `{folder}` replaced as in flags. Errors: CompileError (an OSError too: resource or unknown).
     """
     subject = subject_of(program)
     folder: Path | None = None

@@ -25,7 +25,7 @@ class FakeToolchain:
     version: part of identity and bytes. failures: {subject: failure classes in order, one per attempt, then success}; the subject
     is the artifact's identity ("wilson-4x4x4x4-f64-b1@x86-64-v3") or "*" for any; the word "keyboard" raises KeyboardInterrupt.
     delay: seconds per compile (a delay above `timeout` is a timeout after `timeout` seconds). journal: a file that gets one line
-    per compile, appended in one write, so that many processes can be counted together. `compiled`: subjects compiled by this object.
+    per compile, in one write, so that many processes can be counted together. `compiled`: the subjects this object compiled.
     """
 
     name = "fake"

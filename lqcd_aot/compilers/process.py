@@ -1,7 +1,7 @@
 """One compile = one child process in its own session: started, watched, killed as a group.
 
 Owns the only place of the build side where a compiler is executed. The child gets a closed standard input, a log file instead
-of pipes (a grandchild that keeps a pipe open cannot hold us up) and a few environment variables. Knows nothing of programs or flags.
+of pipes (a grandchild that keeps a pipe open cannot hold us up) and a few environment variables. Knows nothing of programs.
 """
 
 from __future__ import annotations
