@@ -20,6 +20,7 @@ using L = Loops<R>;
 void stage(R* to, R* m, const R* from, R a, R b, R c, lqcd_pool* pool) {
   parallel_for(pool, kRows, [=](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
+#pragma GCC unroll 1
       for (int x = 0; x < LQCD_X; x += L::kLanes) {
         const Site here = site_of_row(row, x);
         for (int mu = 0; mu < 4; ++mu) {

@@ -85,7 +85,7 @@ LQCD_INLINE Matrix<V> project_algebra(const Matrix<V>& m, R factor) {
   const R half = R(0.5) * factor;
   const V trace = (m.im[0] + m.im[4] + m.im[8]) * R(1.0 / 3.0);
   for (int a = 0; a < 3; ++a) {
-    out.re[4 * a] = m.re[4 * a] - m.re[4 * a];
+    out.re[4 * a] = m.re[4 * a] - m.re[4 * a];  // zero, or NaN where the element is not finite
     out.im[4 * a] = (m.im[4 * a] - trace) * factor;
     for (int b = 0; b < a; ++b) {
       const int i = 3 * a + b, j = 3 * b + a;

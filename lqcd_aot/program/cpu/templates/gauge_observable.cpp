@@ -34,6 +34,7 @@ template <int K, class PerSite>
 inline void sum_sites(lqcd_pool* pool, double* partials, double (&sums)[K], const PerSite& per_site) {
   reduce<K>(pool, kRows, kBlock, partials, sums, [&](int64_t first, int64_t last, double(&sum)[K]) {
     for (int64_t row = first; row < last; ++row)
+#pragma GCC unroll 1
       for (int x = 0; x < LQCD_X; x += L::kLanes)
         per_site(site_of_row(row, x), [&](int k, const V& v) { L::add_sites(sum[k], v, x); });
   });
