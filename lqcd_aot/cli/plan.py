@@ -1,0 +1,37 @@
+"""`lqcd-aot plan`: reuse or build, and why, for every variant of a recipe. Writes nothing, starts no compiler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from lqcd_aot.cli.output import console, human_seconds, print_json
+from lqcd_aot.cli.planning import make_plan, recipe_options, retry_option
+
+COLOUR = {"reuse": "green", "build": "yellow", "blocked": "red"}
+
+
+@click.command("plan")
+@recipe_options
+@retry_option
+def command(
+    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool, retry_failed: bool
+) -> None:
+    """Say for every variant of RECIPE whether it is reused or built, and why."""
+    from lqcd_aot.build.plan import predicted_seconds
+
+    planned = make_plan(recipe_path, store_path, cc, targets, retry_failed)
+    if as_json:
+        print_json([item.as_json() for item in planned.items])
+        return
+    out = console()
+    for item in planned.items:
+        out.print(f"[{COLOUR[item.decision]}]{item.decision.upper():<7}[/] {item.variant.name}  {item.reason}")
+    counts = Counter(item.decision for item in planned.items)
+    summary = ", ".join(f"{counts[d]} {d}" for d in COLOUR if counts[d]) or "no variants"
+    predicted = predicted_seconds(planned.items)
+    if counts["build"]:
+        summary += f"; compile time {human_seconds(predicted) if predicted is not None else 'unknown (no history yet)'}"
+    out.print(summary)

@@ -1,0 +1,81 @@
+"""What the verbs that start from a recipe share: arguments, opening things that may be absent, and the plan itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from lqcd_aot.settings import default_compiler, default_store
+from lqcd_runtime.errors import CompileError
+
+if TYPE_CHECKING:
+    from lqcd_aot.build.plan import PlanItem
+    from lqcd_aot.compilers import Toolchain
+    from lqcd_aot.recipe import Recipe
+    from lqcd_aot.store import Store
+
+recipe_argument = click.argument("recipe_path", metavar="RECIPE", type=click.Path(path_type=Path))
+target_option = click.option("--target", "targets", multiple=True, help="Only variants of this target; may be repeated.")
+retry_option = click.option("--retry-failed", is_flag=True, help="Compile again what failed before.")
+
+
+class Planned(NamedTuple):
+    """A recipe with the decision on each of its variants, and what was needed to decide."""
+
+    recipe: Recipe
+    items: list[PlanItem]
+    store_path: Path
+    toolchain: Toolchain | None
+    no_toolchain: str | None
+
+
+def store_folder(given: Path | None) -> Path:
+    """The folder a verb works in: --store, else the default."""
+    return given or default_store()
+
+
+def open_if_there(folder: Path) -> Store | None:
+    """The store, or None where none was made yet. Errors: StoreError where the folder holds something else."""
+    from lqcd_aot.store import open_store
+
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    return open_store(folder)
+
+
+def toolchain_if_there(cc: str | None) -> tuple[Toolchain | None, str | None]:
+    """(toolchain, None) or (None, why there is none). A compiler that was named but is absent is an error, not None."""
+    from lqcd_aot.compilers import find_toolchain
+
+    wanted = cc or default_compiler()
+    try:
+        return find_toolchain(wanted), None
+    except CompileError as error:
+        if wanted:
+            raise
+        return None, error.fact
+
+
+def make_plan(recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], retry_failed: bool) -> Planned:
+    """Load, expand and decide. Starts no compiler. Errors: RecipeError, StoreError."""
+    from lqcd_aot.build.plan import plan
+    from lqcd_aot.recipe import expand, load
+
+    folder = store_folder(store_path)
+    recipe = load(recipe_path)
+    toolchain, absent = toolchain_if_there(cc)
+    variants = expand(recipe, only_targets=targets or None)
+    items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)
+    return Planned(recipe, items, folder, toolchain, absent)
+
+
+def recipe_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """RECIPE --store --cc --target --json, in that order: the shape of plan, build and pack."""
+    from lqcd_aot.cli.output import cc_option, json_option, store_option
+
+    for decorate in (json_option, target_option, cc_option, store_option, recipe_argument):
+        function = decorate(function)
+    return function
