@@ -11,6 +11,8 @@ from lqcd_aot.blas import inner, norm, norm2
 from lqcd_aot.core.checks import require_complex_dtype, require_same, require_shape
 from lqcd_aot.core.gauge_field import Device
 from lqcd_aot.core.lattice import LatticeGeometry
+from lqcd_aot.core.su_n import fresh_seed
+from lqcd_runtime import noise as counter_noise
 from lqcd_runtime.errors import UsageError
 
 NOISE_KINDS = ("z2", "z4", "gaussian")
@@ -58,21 +60,20 @@ class ColorSpinorField:
         dtype: torch.dtype = torch.complex64,
         device: Device = None,
     ) -> ColorSpinorField:
-        """Noise with <eta_i^* eta_j> = delta_ij: z2 in {1,-1}, z4 in {1,i,-1,-i}, gaussian with unit variance. Not normalised."""
+        """Noise with <eta_i^* eta_j> = delta_ij: z2 in {1,-1}, z4 in {1,i,-1,-i}, gaussian with unit variance. Not normalised.
+
+        The numbers are a pure function of (seed, kind, component), the same on every machine. Source: lqcd_runtime.noise.
+        """
         require_complex_dtype(dtype, "spinor")
         if kind not in NOISE_KINDS:
             raise UsageError(f"noise {kind!r}: is not known", expected=", ".join(NOISE_KINDS), found=kind)
-        generator = torch.Generator()
-        if seed is None:
-            generator.seed()
-        else:
-            generator.manual_seed(int(seed))
+        key, count = fresh_seed() if seed is None else int(seed), 4 * geom.nc * geom.volume
         if kind == "gaussian":
-            eta = torch.view_as_complex(torch.randn((*geom.spinor_shape, 2), generator=generator, dtype=torch.float64)) / 2**0.5
+            eta = counter_noise.gaussian(key, 0, 2 * count).view("complex128") / 2**0.5
         else:
-            roots = torch.tensor([1, -1] if kind == "z2" else [1, 1j, -1, -1j], dtype=torch.complex128)
-            eta = roots[torch.randint(len(roots), geom.spinor_shape, generator=generator)]
-        return cls(eta.to(dtype=dtype, device=device), geom)
+            eta = (counter_noise.z2 if kind == "z2" else counter_noise.z4)(key, 0, count)
+        field = torch.from_numpy(eta.reshape(geom.spinor_shape))
+        return cls(field.to(dtype=dtype, device=device), geom)
 
     @classmethod
     def point_source(

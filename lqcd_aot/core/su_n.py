@@ -5,9 +5,13 @@ Everything is computed in complex128 and rounded once at the end, so complex64 r
 
 from __future__ import annotations
 
+import math
+import secrets
+
 import torch
 
 from lqcd_aot.core.checks import require_finite
+from lqcd_runtime import noise as counter_noise
 from lqcd_runtime.errors import UsageError
 
 
@@ -25,16 +29,18 @@ def random_su_n(
     root of its determinant is taken out, which leaves Haar on SU(N). Same seed, same matrices, whatever the dtype or device;
     seed None draws a fresh one.
     """
-    generator = torch.Generator()
-    if seed is None:
-        generator.seed()
-    else:
-        generator.manual_seed(int(seed))
-    gaussian = torch.randn((*shape, nc, nc, 2), generator=generator, dtype=torch.float64)
+    count = 2 * nc * nc * math.prod(shape)
+    normal = counter_noise.gaussian(fresh_seed() if seed is None else int(seed), 0, count)
+    gaussian = torch.from_numpy(normal.reshape(*shape, nc, nc, 2))
     q, r = torch.linalg.qr(torch.view_as_complex(gaussian))
     diagonal = torch.diagonal(r, dim1=-2, dim2=-1)
     unitary = q * (diagonal / diagonal.abs()).unsqueeze(-2)
     return without_determinant(unitary).to(dtype=dtype, device=device)
+
+
+def fresh_seed() -> int:
+    """A seed nobody has chosen, from the operating system."""
+    return secrets.randbits(63)
 
 
 def without_determinant(unitary: torch.Tensor) -> torch.Tensor:
