@@ -21,7 +21,7 @@ COMPONENTS = ("conventions", "flags", "program", "salt", "spec", "target", "tool
 
 
 class Key(NamedTuple):
-    """A build key: 64 hex digits and the pre-image they were made of."""
+    """A build key: 64 hex digits and the pre-image they were made of (its parts are shared between keys: read only)."""
 
     hex: str
     components: dict[str, Any]
@@ -60,12 +60,19 @@ def both_keys(
     salt: str = "",
 ) -> tuple[str, Key]:
     """(spec.key, build_key(...)), spelling the spec once: planning asks for both, ten thousand times."""
-    form = spec.as_dict()
-    spelled = canonical_json(form)
+    form, spelled, spec_key = _spelled(spec)
     start, middle, end, shared = _framed(tuple(toolchain_identity.items()), tuple(flags), target, salt)
     pre_image = start + canonical_json(program_digest) + middle + spelled + end
     components = {**shared, "program": program_digest, "spec": form}
-    return sha256_hex(SPEC_TAG.encode("ascii") + b"\0" + spelled), Key(sha256_hex(pre_image), components)
+    return spec_key, Key(sha256_hex(pre_image), components)
+
+
+@lru_cache(maxsize=64)
+def _spelled(spec: Spec) -> tuple[dict[str, Any], bytes, str]:
+    """A spec's canonical form, its spelling and its key. The variants of one spec come one after the other."""
+    form = spec.as_dict()
+    spelled = canonical_json(form)
+    return form, spelled, sha256_hex(SPEC_TAG.encode("ascii") + b"\0" + spelled)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from lqcd_runtime.digest import sha256_hex, tagged_sha256
+from lqcd_runtime.digest import canonical_json, sha256_hex
 
 PROGRAM_TAG = "lqcd-aot/program/v1"
 
@@ -25,10 +25,9 @@ class Program:
     @cached_property
     def digest(self) -> str:
         """tagged_sha256(PROGRAM_TAG, {"files": {name: sha256}, "defines": {...}, "entry": ...}), 64 hex digits."""
-        return tagged_sha256(
-            PROGRAM_TAG,
-            {"files": _file_digests(self.files), "defines": dict(self.defines), "entry": self.entry},
-        )
+        # Spelled in two pieces, as "defines" sorts first and the rest is the same for all programs of an entry file.
+        defines = canonical_json({"defines": dict(self.defines)})[:-1]
+        return sha256_hex(PROGRAM_TAG.encode("ascii") + b"\0" + defines + b"," + _shared(self.files, self.entry))
 
     @property
     def identity(self) -> str:
@@ -37,5 +36,5 @@ class Program:
 
 
 @lru_cache(maxsize=64)
-def _file_digests(files: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return {name: sha256_hex(text.encode()) for name, text in files}
+def _shared(files: tuple[tuple[str, str], ...], entry: str) -> bytes:
+    return canonical_json({"entry": entry, "files": {name: sha256_hex(text.encode()) for name, text in files}})[1:]

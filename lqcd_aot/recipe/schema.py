@@ -146,8 +146,16 @@ class Constants(_Table):
 class Build(_Table):
     """Parameters of the build. Quantities carry their unit."""
 
-    timeout: Seconds = Field(default=DEFAULT_TIMEOUT_S, description='time one compile may take, e.g. "120 s"')
-    memory: Bytes = Field(default=DEFAULT_MEMORY_BYTES, description='memory to reserve for one compile, e.g. "2 GiB"')
+    timeout: Seconds = Field(
+        default=DEFAULT_TIMEOUT_S,
+        description='time one compile may take, e.g. "120 s"',
+        json_schema_extra={"default": f"{DEFAULT_TIMEOUT_S:g} s"},
+    )
+    memory: Bytes = Field(
+        default=DEFAULT_MEMORY_BYTES,
+        description='memory to reserve for one compile, e.g. "2 GiB"',
+        json_schema_extra={"default": f"{DEFAULT_MEMORY_BYTES // 2**30} GiB"},
+    )
     salt: str = Field(default="", description="any text; a new one disowns everything built before")
 
 
@@ -158,10 +166,10 @@ class Recipe(_Table):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="lower case, digits, dot, dash, underscore")
     description: str = Field(default="", description="one sentence for people")
     axes: Axes
-    constants: Constants = Constants()
+    constants: Constants = Field(default=Constants(), json_schema_extra={"default": {}})
     exclude: list[Rule] = Field(default=[], description="drop variants of [axes] that match every entry of one table")
     include: list[Rule] = Field(default=[], description="add a product; axes not named take the values of [axes]")
-    build: Build = Build()
+    build: Build = Field(default=Build(), json_schema_extra={"default": {}})
 
     _path: str = PrivateAttr("")
     _sha256: str = PrivateAttr("")
@@ -182,5 +190,16 @@ AXIS_NAMES = tuple(Axes.model_fields)
 
 def recipe_json_schema() -> dict[str, Any]:
     """The JSON Schema of a recipe, for editors (recipes/recipe.schema.json is this, spelled out)."""
-    schema = Recipe.model_json_schema(by_alias=True)
+    schema = _without_null(Recipe.model_json_schema(by_alias=True))
     return {"$schema": SCHEMA_URL, "title": "lqcd-aot recipe", **{k: v for k, v in schema.items() if k != "title"}}
+
+
+def _without_null(node: Any) -> Any:
+    """A schema without the null that stands for an absent key: TOML has none, and an editor would offer it."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node if item != {"type": "null"}]
+    if not isinstance(node, dict):
+        return node
+    kept = {k: _without_null(v) for k, v in node.items() if not (k == "default" and v is None)}
+    only = kept.get("anyOf", ())
+    return {**{k: v for k, v in kept.items() if k != "anyOf"}, **only[0]} if len(only) == 1 else kept

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+_encode: Callable[[Any], str] | None = None
 
 
 def hex_float(value: float) -> str:
@@ -24,10 +27,31 @@ def canonical_json(value: Any) -> bytes:
 
     Raises TypeError for floats, sets, bytes and non-string keys.
     """
-    import json
+    global _encode
+    if _encode is None:
+        import json
 
-    _check(value, "$")
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+        _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+    if not _is_plain(value):
+        _check(value, "$")
+    return _encode(value).encode("ascii")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is allowed at first sight: the quick answer for nearly all; `_check` judges the rest and says where."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii() or (type(item) is not str and not _is_plain(item)):
+                return False
+        return True
+    if kind is int:
+        return bool(-(2**53) < value < 2**53)
+    if kind is list or kind is tuple:
+        return all(map(_is_plain, value))
+    return False
 
 
 def _check(value: Any, where: str) -> None:

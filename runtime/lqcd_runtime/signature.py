@@ -199,7 +199,9 @@ class Spec:
         return {k: (a[k], b[k]) for k in a if a[k] != b[k]}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Spec) and self.as_dict() == other.as_dict()
+        if self is other:
+            return True
+        return isinstance(other, Spec) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __hash__(self) -> int:
         return hash((self.operator, self.lattice, self.dtype, self.storage, self.batch, self.fused, self.shards, self.baked))
