@@ -8,12 +8,12 @@ Source: N. Cabibbo, E. Marinari, Phys. Lett. B 119 (1982) 387 [SU(2) subgroups];
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from lqcd_aot.observables.links import project_su
+from lqcd_aot.core.su_n import project_su_n
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import parity
 
@@ -58,7 +58,7 @@ class Heatbath:
     @property
     def links(self) -> Tensor:
         """The present field: complex128 [T,Z,Y,X,4,Nc,Nc], in SU(N) to rounding (a copy)."""
-        return project_su(torch.stack(self._links, dim=1)).reshape(*self.extents, 4, self.nc, self.nc)
+        return project_su_n(torch.stack(self._links, dim=1)).reshape(*self.extents, 4, self.nc, self.nc)
 
     def sweep(self, overrelaxation: int = 1) -> None:
         """One heatbath update of every link, then `overrelaxation` updates that keep the action."""
@@ -67,7 +67,7 @@ class Heatbath:
             self._update(heat=False)
         self._sweeps += 1
         if self._sweeps % SWEEPS_BETWEEN_PROJECTIONS == 0:
-            self._links = [project_su(link) for link in self._links]
+            self._links = [project_su_n(link) for link in self._links]
 
     def _update(self, *, heat: bool) -> None:
         for mu in range(4):
@@ -172,25 +172,27 @@ def heatbath(
     *,
     seed: int = 0,
     overrelaxation: int = 1,
-    start: str | Any = "cold",
+    start: str | GaugeField = "cold",
     dtype: torch.dtype = torch.complex128,
 ) -> GaugeField:
     """A pure-gauge configuration after `sweeps` heatbath sweeps, each followed by `overrelaxation` overrelaxation sweeps.
 
     beta = 2 Nc / g^2; start: "cold", "hot" (Haar, from `seed`) or a GaugeField; the chain is reproducible by `seed`.
-    100 sweeps thermalise a small lattice at beta near 6. Errors: UsageError for an unknown start, odd extents, a bad beta.
+    100 sweeps thermalise a small lattice at beta near 6. Errors: UsageError for another start, odd extents, a bad beta.
     """
     from lqcd_aot.core import GaugeField
 
-    if isinstance(start, str) and start not in ("cold", "hot"):
-        raise UsageError(f"heatbath: start {start!r} is not known", expected='"cold", "hot" or a GaugeField')
     if start == "cold":
-        field = GaugeField.cold(geom, dtype=torch.complex128)
+        links = GaugeField.cold(geom, dtype=torch.complex128).tensor
     elif start == "hot":
-        field = GaugeField.random(geom, seed=seed, dtype=torch.complex128)
+        links = GaugeField.random(geom, seed=seed, dtype=torch.complex128).tensor
+    elif isinstance(start, GaugeField) and start.geom == geom:
+        links = start.tensor
     else:
-        field = start
-    chain = Heatbath(field.tensor, beta, seed)
+        raise UsageError(
+            "heatbath: start is not usable", expected='"cold", "hot" or a GaugeField on geom', found=repr(start)
+        )
+    chain = Heatbath(links, beta, seed)
     for _ in range(sweeps):
         chain.sweep(overrelaxation)
     return GaugeField(chain.links.to(dtype), geom)

@@ -1,16 +1,14 @@
-"""Moves on the group: force of the Wilson action, exponential of the Lie algebra, and handing links back as they came.
+"""Moves on the group: force of the Wilson action and exponential of the Lie algebra.
 
-Owns: `wilson_force`, `expm`, `wrap`; shared by the flow and by stout smearing, which are one formula.
+Owns: `wilson_force` and `expm`; shared by the flow and by stout smearing, which are one formula.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from lqcd_aot.observables.links import DIRECTIONS, antihermitian, staple
+from lqcd_aot.observables.links import DIRECTIONS, antihermitian, staple_sum
 
 
 def wilson_force(links: Tensor, directions: tuple[int, ...] = DIRECTIONS) -> Tensor:
@@ -21,15 +19,8 @@ def wilson_force(links: Tensor, directions: tuple[int, ...] = DIRECTIONS) -> Ten
     """
     force = []
     for mu in DIRECTIONS:
-        planes = [nu for nu in directions if nu != mu] if mu in directions else []
-        u_mu = links[..., mu, :, :]
-        if not planes:
-            force.append(torch.zeros_like(u_mu))
-            continue
-        staples = staple(links, mu, planes[0])
-        for nu in planes[1:]:
-            staples = staples + staple(links, mu, nu)
-        force.append(antihermitian(staples @ u_mu.mH))
+        planes = directions if mu in directions else ()
+        force.append(antihermitian(staple_sum(links, mu, planes) @ links[..., mu, :, :].mH))
     return torch.stack(force, dim=4)
 
 
@@ -37,8 +28,3 @@ def expm(algebra: Tensor) -> Tensor:
     """exp of each matrix. For a traceless anti-Hermitian argument the result is in SU(N) to rounding."""
     exponential: Tensor = torch.linalg.matrix_exp(algebra)
     return exponential
-
-
-def wrap(field: Any, links: Tensor) -> Any:
-    """`links` in the form `field` came in: a tensor for a tensor, a GaugeField on the same geometry for a GaugeField."""
-    return links if isinstance(field, Tensor) else type(field)(links, field.geom)

@@ -1,7 +1,7 @@
 """Clover field strength, topological charge and energy density.
 
-Owns: the four-leaf field strength of gauge observables (traceless) and what is built of it. Refuses to know: the clover term
-of the Dirac operator, which keeps the trace (lqcd_aot.dirac).
+Owns: the traceless field strength of gauge observables and what is built of it. The leaves are those of the Dirac operator's
+clover term (lqcd_aot.dirac.field_strength), which keeps the trace.
 """
 
 from __future__ import annotations
@@ -12,23 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lqcd_aot.observables.links import PLANES, antihermitian, links_of, shift
-
-
-def clover_leaves(links: Tensor, mu: int, nu: int) -> Tensor:
-    """Q_{mu nu}(x): the sum of the four plaquettes that begin and end at x, all turning from mu to nu: a matrix field.
-
-    Leaves, counter-clockwise: (+mu,+nu), (+nu,-mu), (-mu,-nu), (-nu,+mu). Every leaf is based at x: only so F is gauge covariant.
-    """
-    u_mu, u_nu = links[..., mu, :, :], links[..., nu, :, :]
-    u_mu_nu, u_nu_mu = shift(u_mu, nu), shift(u_nu, mu)
-    # With A = U_mu(x) U_nu(x+mu) and B = U_nu(x) U_mu(x+nu), leaf 1 is A B^dag at x. The plaquette of x - mu, seen from its
-    # corner x, is U_nu(x) U_mu(x-mu+nu)^dag U_nu(x-mu)^dag U_mu(x-mu); and so on.
-    leaf1 = u_mu @ u_nu_mu @ (u_nu @ u_mu_nu).mH
-    leaf2 = shift(u_nu_mu @ u_mu_nu.mH @ u_nu.mH @ u_mu, mu, -1)
-    leaf3 = shift(shift((u_nu @ u_mu_nu).mH @ u_mu @ u_nu_mu, mu, -1), nu, -1)
-    leaf4 = shift(u_nu.mH @ u_mu @ u_nu_mu @ u_mu_nu.mH, nu, -1)
-    return leaf1 + leaf2 + leaf3 + leaf4
+from lqcd_aot.dirac.field_strength import clover_leaves
+from lqcd_aot.observables.links import PLANES, antihermitian, links_of
 
 
 def field_strength(field: Any, *, traceless: bool = True) -> Tensor:

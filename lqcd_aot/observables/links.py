@@ -1,7 +1,7 @@
 """Gauge links as tensors: what every observable, flow and smearing routine is written with.
 
-Owns: the accepted forms of a gauge field, shifts, colour algebra (dagger, colour trace, traceless anti-Hermitian part,
-projection to SU(N)), staples. Refuses to know: fermion boundary phases; links are always joined periodically here.
+Owns: the accepted forms of a gauge field, shifts by any distance, colour trace, traceless anti-Hermitian part, staples.
+Refuses to know: fermion boundary phases; links are always joined periodically here.
 Shapes: U [T,Z,Y,X,4,Nc,Nc] complex, axes 0..3 are T, Z, Y, X, U_mu(x) joins x to x+mu; a "matrix field" is [T,Z,Y,X,Nc,Nc].
 """
 
@@ -16,7 +16,9 @@ from lqcd_runtime.conventions import PLANES
 from lqcd_runtime.errors import UsageError
 
 DIRECTIONS = (0, 1, 2, 3)
-__all__ = ["DIRECTIONS", "PLANES", "antihermitian", "colour_trace", "links_of", "project_su", "shift", "staple", "transport"]
+__all__ = [
+    "DIRECTIONS", "PLANES", "antihermitian", "colour_trace", "links_of", "shift", "staple", "staple_sum", "wrap",
+]  # fmt: skip
 
 
 def links_of(field: Any) -> Tensor:
@@ -60,50 +62,26 @@ def antihermitian(matrices: Tensor, *, traceless: bool = True) -> Tensor:
     return part - (colour_trace(part) / nc)[..., None, None] * eye
 
 
-def transport(links: Tensor, path: tuple[int, ...], start: tuple[int, int, int, int] = (0, 0, 0, 0)) -> Tensor:
-    """Ordered product of links along a path from x + start: a matrix field [T,Z,Y,X,Nc,Nc].
+def staple(u_mu: Tensor, u_nu: Tensor, mu: int, nu: int) -> Tensor:
+    """Sum of the two paths from x to x+mu that go around through +nu and -nu: a matrix field.
 
-    path: steps +-(mu+1): +1 forward in T, -1 backward in T, ... +-4 in X. A closed path gives a loop based at x + start.
+    u_nu(x) u_mu(x+nu) u_nu(x+mu)^dag + u_nu(x-nu)^dag u_mu(x-nu) u_nu(x-nu+mu); u_mu and u_nu are matrix fields.
     """
-    at = list(start)
-    product: Tensor | None = None
-    for step in path:
-        mu = abs(step) - 1
-        if step < 0:
-            at[mu] -= 1
-        link = links[..., mu, :, :]
-        for axis in DIRECTIONS:
-            link = shift(link, axis, at[axis])
-        if step < 0:
-            link = link.mH
-        else:
-            at[mu] += 1
-        product = link if product is None else product @ link
-    if product is None:
-        raise UsageError("path: is empty", expected="at least one step +-(mu+1)")
-    return product
-
-
-def staple(links: Tensor, mu: int, nu: int) -> Tensor:
-    """Sum of the two staples of U_mu(x) in the plane (mu, nu), both going from x to x+mu: a matrix field.
-
-    U_nu(x) U_mu(x+nu) U_nu(x+mu)^dag + U_nu(x-nu)^dag U_mu(x-nu) U_nu(x-nu+mu).
-    """
-    u_mu, u_nu = links[..., mu, :, :], links[..., nu, :, :]
     u_nu_ahead = shift(u_nu, mu)
     upper = u_nu @ shift(u_mu, nu) @ u_nu_ahead.mH
     lower = u_nu.mH @ u_mu @ u_nu_ahead
     return upper + shift(lower, nu, -1)
 
 
-def project_su(matrices: Tensor) -> Tensor:
-    """The element of SU(N) nearest to each matrix in its polar decomposition.
+def staple_sum(links: Tensor, mu: int, directions: tuple[int, ...] = DIRECTIONS) -> Tensor:
+    """Sum of the staples of U_mu over the planes (mu, nu), nu in `directions`: a matrix field (zero where there is no plane)."""
+    total = torch.zeros_like(links[..., mu, :, :])
+    for nu in directions:
+        if nu != mu:
+            total = total + staple(links[..., mu, :, :], links[..., nu, :, :], mu, nu)
+    return total
 
-    A = W P with P = (A^dag A)^(1/2) gives the unitary W; then W det(W)^(-1/N), principal branch of the root.
-    For A already in SU(N) this is the identity. Source: A. Hasenfratz, R. Hoffmann, S. Schaefer, JHEP 05 (2007) 029 (the polar
-    part, called n-HYP there); the choice of the principal root makes det = 1.
-    """
-    left, _, right = torch.linalg.svd(matrices)
-    unitary = left @ right
-    phase = torch.angle(torch.linalg.det(unitary)) / matrices.shape[-1]
-    return unitary * torch.polar(torch.ones_like(phase), -phase)[..., None, None]
+
+def wrap(field: Any, links: Tensor) -> Any:
+    """`links` in the form `field` came in: a tensor for a tensor, a GaugeField on the same geometry for a GaugeField."""
+    return links if isinstance(field, Tensor) else type(field)(links, field.geom)

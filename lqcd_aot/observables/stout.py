@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lqcd_aot.observables.algebra import expm, wilson_force, wrap
-from lqcd_aot.observables.links import DIRECTIONS, links_of
+from lqcd_aot.observables.algebra import expm, wilson_force
+from lqcd_aot.observables.links import DIRECTIONS, links_of, wrap
 
 
 def stout_smear(field: Any, rho: float, steps: int = 1, *, directions: tuple[int, ...] = DIRECTIONS) -> Any:
