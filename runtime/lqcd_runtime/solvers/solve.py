@@ -1,0 +1,160 @@
+"""The door of the solvers for Dirac operators: `lqcd_runtime.solve(D, b)`.
+
+Owns the choice of algorithm, the normal equations and mixed precision for an operator that has `apply`, `dagger` and
+`normal`, and the acceptance of a solution: always |b - M x| / |b|, whatever equation was iterated. Knows no artifact
+and no engine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lqcd_runtime.errors import SolveError, UsageError
+from lqcd_runtime.signature import suggest
+from lqcd_runtime.solvers import space
+from lqcd_runtime.solvers.bicgstab import bicgstab
+from lqcd_runtime.solvers.cg import cg
+from lqcd_runtime.solvers.gcr import gcr
+from lqcd_runtime.solvers.mixed import defect_correction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from numpy.typing import NDArray
+
+    from lqcd_runtime.solvers.ledger import Observer
+    from lqcd_runtime.solvers.result import SolveInfo
+
+    class DiracLike(Protocol):
+        """What a solve needs of an operator; `flops` counts one application to one right-hand side."""
+
+        @property
+        def lattice(self) -> tuple[int, int, int, int]: ...
+        @property
+        def dtype(self) -> str: ...
+        @property
+        def dagger(self) -> DiracLike: ...
+        @property
+        def normal(self) -> DiracLike: ...
+        def apply(self, psi: Any) -> Any: ...
+
+
+METHODS = ("cg", "bicgstab", "gcr")
+# Tolerance of the inner solves of mixed precision: single precision is exact to some 1e-6, and a shorter inner solve
+# wastes less.
+INNER_TOLERANCE = 1e-4
+
+
+def solve(
+    D: DiracLike,
+    b: Any,
+    *,
+    tol: float = 1e-10,
+    method: str = "cg",
+    max_iterations: int = 10_000,
+    x0: Any = None,
+    inner: DiracLike | None = None,
+    observer: Observer | None = None,
+) -> tuple[NDArray[Any], SolveInfo]:
+    """Solve M x = b until the true residual |b - M x| <= tol |b| of every column.
+
+    D: a DiracOperator M; b: complex [T,Z,Y,X,4,3] or [columns,T,Z,Y,X,4,3], or a QuarkSource; x0: start vectors of the
+    same shape; method: "cg" (on M^dag M x = M^dag b), "bicgstab" or "gcr" (on M itself); inner: the same operator in
+    single precision, for mixed precision by defect correction. Returns (x like b, in the dtype of D; SolveInfo). Not
+    converging is a value: `info.reason`. Errors: UsageError for an unknown method or shapes that do not fit, SolveError
+    for a senseless tol or max_iterations.
+    """
+    if method not in METHODS:
+        raise UsageError(f"solver {method!r}: is not known{suggest(method, METHODS)}", expected=", ".join(METHODS))
+    columns, single = _columns(D, b, "right-hand side")
+    start = None if x0 is None else _columns(D, x0, "start vector")[0]
+    if start is not None and start.shape != columns.shape:
+        raise UsageError("start vector: has another shape than the right-hand side", expected=columns.shape, found=start.shape)
+    # Scaled here, so that operators of any precision see numbers near 1 whatever the size of the quark source.
+    sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(columns)]
+    dtype = _complex(D)
+    unit = space.divided(columns, sizes).astype(dtype)
+    guess = None if start is None else space.divided(start, sizes).astype(dtype)
+    with np.errstate(all="ignore"):
+        if inner is None:
+            x, info = _direct(D, unit, tol, method, max_iterations, guess, observer)
+        else:
+            x, info = _mixed(D, inner, unit, tol, method, max_iterations, guess, observer)
+        space.scale(x, sizes)
+    info.flops = info.applications * float(getattr(D, "flops", 0.0))
+    return (x[0] if single else x), info
+
+
+def _complex(D: DiracLike) -> str:
+    return "complex64" if str(D.dtype) == "float32" else "complex128"
+
+
+def _columns(D: DiracLike, b: Any, what: str) -> tuple[NDArray[Any], bool]:
+    """(complex [columns,T,Z,Y,X,4,3] in double precision, whether the caller gave one column without the axis)."""
+    array = np.asarray(b.on(D.lattice) if hasattr(b, "on") else b)
+    shape = (*D.lattice, 4, 3)
+    if array.shape not in (shape, array.shape[:1] + shape) or array.dtype.kind not in "cfi":
+        raise UsageError(
+            f"{what}: does not fit the operator", expected=f"complex {list(shape)} with or without leading columns",
+            found=f"{array.dtype} {list(array.shape)}",
+        )  # fmt: skip
+    single = array.ndim == len(shape)
+    return np.ascontiguousarray(array[None] if single else array, np.complex128), single
+
+
+def _direct(
+    D: DiracLike, b: Any, tol: float, method: str, max_iterations: int, x0: Any, observer: Observer | None
+) -> tuple[Any, SolveInfo]:
+    """One solve in the precision of D."""
+    if method == "cg":
+        return _normal_equations(D, b, tol, max_iterations, x0, observer)
+    algorithm = bicgstab if method == "bicgstab" else gcr
+    return algorithm(D.apply, b, x0=x0, tol=tol, max_iterations=max_iterations, observer=observer)
+
+
+def _normal_equations(
+    D: DiracLike, b: Any, tol: float, max_iterations: int, x0: Any, observer: Observer | None
+) -> tuple[Any, SolveInfo]:
+    """CG on M^dag M x = M^dag b, accepted by |b - M x| / |b|.
+
+    The recursion sees |M^dag (b - M x)| only, which is smaller or larger by up to the condition number; the ledger
+    lowers its target until the residual that counts is met.
+    """
+    sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(b)]
+    blank = [not np.any(column) for column in b]
+    checks = 0
+
+    def acceptance(x: Any, columns: list[int]) -> list[float]:
+        nonlocal checks
+        checks += len(columns)
+        r = space.take(b, columns) - D.apply(x)
+        return [0.0 if blank[c] else v / sizes[c] for v, c in zip(space.norms(r), columns, strict=True)]
+
+    x, info = cg(
+        D.normal.apply, space.contiguous(D.dagger.apply(b)), x0=x0, tol=tol, max_iterations=max_iterations, acceptance=acceptance,
+        observer=observer,
+    )  # fmt: skip
+    # An application of the normal operator is two of M.
+    info.applications = 2 * info.applications + checks + len(b)
+    return x, info
+
+
+def _mixed(
+    D: DiracLike, inner: DiracLike, b: Any, tol: float, method: str, max_iterations: int, x0: Any, observer: Observer | None
+) -> tuple[Any, SolveInfo]:
+    """Defect correction around solves with the inner operator."""
+    if tuple(inner.lattice) != tuple(D.lattice):
+        raise UsageError("inner operator: lives on another lattice", expected=tuple(D.lattice), found=tuple(inner.lattice))
+    if max_iterations < 1:
+        raise SolveError("mixed-precision solve: needs at least one iteration", found=f"max_iterations={max_iterations}")
+    spent = 0
+
+    def correction(r: Any) -> tuple[Any, SolveInfo]:
+        nonlocal spent
+        left = max(0, max_iterations - spent)
+        x, info = _direct(inner, r, max(INNER_TOLERANCE, 0.1 * tol), method, left, None, observer)
+        spent += info.iterations
+        return x, info
+
+    return defect_correction(D.apply, correction, b, x0=x0, tol=tol, low=_complex(inner))
