@@ -1,0 +1,110 @@
+"""`Bundle`: what a user holds after `open`: entries, selection, operators, observables, over a bundle file or a store folder.
+
+Owns `open_bundle` and the artifacts loaded through one bundle (each loaded once, unloaded when the last operator is gone).
+Where bytes come from is the business of `bundle_file` and `store_reader`; what they mean, of `operator` and `engines`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lqcd_runtime.bundle_file import BundleFile
+from lqcd_runtime.select import select
+from lqcd_runtime.signature import Spec
+from lqcd_runtime.target import this_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from lqcd_runtime.engines.cpu import CpuArtifact
+    from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.select import Selection
+    from lqcd_runtime.store_reader import StoreFolder
+    from lqcd_runtime.target import Host
+
+
+def open_bundle(path: str | os.PathLike[str]) -> Bundle:
+    """Open a bundle file or a store folder for reading.
+
+    Errors: LqcdError where nothing is there, StoreError for a folder that is no store, CorruptError, TooNewError.
+    """
+    text = os.fspath(path)
+    if os.path.isdir(text):
+        from lqcd_runtime.store_reader import StoreFolder
+
+        return Bundle(StoreFolder(text))
+    return Bundle(BundleFile(text))
+
+
+class Bundle:
+    """Prebuilt artifacts, ready to be selected and loaded. A context manager; safe to share between threads."""
+
+    def __init__(self, source: BundleFile | StoreFolder) -> None:
+        import weakref
+
+        self.source = source
+        self.path = source.path
+        self._loaded: weakref.WeakValueDictionary[str, CpuArtifact] = weakref.WeakValueDictionary()
+        self.packed_gauges: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Bundle({self.path!r})"
+
+    def close(self) -> None:
+        """Release the file. Operators made before stay usable."""
+        self.source.close()
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, sorted by (spec_key, target)."""
+        return self.source.entries()
+
+    def find(self, spec: Spec) -> list[Entry]:
+        """The entries of a spec, for whatever target."""
+        return self.source.find(spec)
+
+    def verify(self) -> int:
+        """Compare every byte with its digest; the number of bytes compared. Errors: CorruptError."""
+        return self.source.verify()
+
+    def read_blob(self, sha256: str) -> bytes:
+        """The bytes with this digest. Errors: CorruptError."""
+        return self.source.read_blob(sha256)
+
+    def record(self, build_key: str) -> dict[str, Any]:
+        """The build record: entry, pre-image of the build key, provenance. Errors: CorruptError."""
+        import json
+
+        return dict(json.loads(self.source.record(build_key)))
+
+    def select(self, spec: Spec, host: Host | None = None) -> Selection:
+        """The artifact of a spec for a host (this one by default), and a decision for every candidate.
+
+        Errors: NoVariant with the nearest candidate and the differing fields.
+        """
+        entries, rejected = self.source.candidates(spec)
+        return select(
+            spec,
+            entries,
+            host or this_host(),
+            rejected=rejected,
+            nearest=lambda: self.source.nearest(spec),
+            where=f"{self.source.kind} {os.path.basename(self.path.rstrip('/'))}",
+        )
+
+    def load(self, entry: Entry) -> CpuArtifact:
+        """The loaded artifact of an entry; one per entry and process. Errors: EngineError, CorruptError."""
+        from lqcd_runtime.engines.cpu import load
+
+        artifact = self._loaded.get(entry.build_key)
+        if artifact is None:
+            artifact = load(self.read_blob(entry.code["sha256"]), entry)
+            self._loaded[entry.build_key] = artifact
+        return artifact

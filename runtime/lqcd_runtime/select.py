@@ -1,0 +1,174 @@
+"""Selection: which artifact of a spec this machine runs, with one decision for every candidate; and what is nearest on a miss.
+
+Owns the order of targets (best target <= host), the sentences of refusal, the distance between specs. Reads no file and loads
+nothing. There is no fallback: equality of the spec, then a target the host can execute, or `NoVariant`.
+"""
+
+from __future__ import annotations
+
+from lqcd_runtime.errors import NoVariant
+from lqcd_runtime.target import rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeVar
+
+    from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.signature import Spec
+    from lqcd_runtime.target import Host
+
+    Tag = TypeVar("Tag")
+
+# What a user would rather give up last stands first; used only among candidates with equally many differing fields.
+_WEIGHT = {
+    "operator": 128.0, "lattice": 64.0, "nc": 32.0, "dtype": 16.0, "storage": 8.0,
+    "constants": 4.0, "fused": 2.0, "shards": 1.0, "batch": 0.5,
+}  # fmt: skip
+
+
+class Accepted:
+    """This host can run the candidate."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"{self.name}  accepted"
+
+
+class Rejected:
+    """This host cannot, or must not, run the candidate; `reason` is one sentence."""
+
+    __slots__ = ("name", "reason")
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.name}  {self.reason}"
+
+
+class Selection:
+    """`choice`: the entry to load; `decisions`: one Accepted or Rejected per candidate, best target first."""
+
+    __slots__ = ("choice", "decisions")
+
+    def __init__(self, choice: Entry, decisions: tuple[Accepted | Rejected, ...]) -> None:
+        self.choice = choice
+        self.decisions = decisions
+
+
+def select(
+    spec: Spec,
+    entries: Sequence[Entry],
+    host: Host,
+    *,
+    rejected: Sequence[Rejected] = (),
+    nearest: Callable[[], Entry | None] | None = None,
+    where: str = "bundle",
+) -> Selection:
+    """Choose among the entries of one spec. `rejected`: candidates that could not even be read; `nearest`: asked on a miss only.
+
+    Errors: NoVariant with all decisions, the nearest candidate and {field: (asked, nearest has)}.
+    """
+    decisions: list[Accepted | Rejected] = []
+    choice: Entry | None = None
+    for entry in sorted(entries, key=lambda e: (-rank(e.target), e.target)):
+        reason = host.refusal(entry.target)
+        if reason is None:
+            decisions.append(Accepted(entry.name))
+            choice = choice or entry
+        else:
+            decisions.append(Rejected(entry.name, reason))
+    decisions += rejected
+    if choice is not None:
+        return Selection(choice, tuple(decisions))
+    if entries:
+        raise _wrong_machine(spec, entries, host, tuple(decisions), where)
+    raise _absent(spec, tuple(decisions), nearest() if nearest else None, where)
+
+
+def _wrong_machine(
+    spec: Spec, entries: Sequence[Entry], host: Host, decisions: tuple[Accepted | Rejected, ...], where: str
+) -> NoVariant:
+    best = host.best_target()
+    # The one with the fewest unmet needs: the lowest target of the host's architecture, else the lowest of all.
+    near = min(entries, key=lambda e: (not _same_architecture(e.target, host), rank(e.target), e.target))
+    return NoVariant(
+        f"no variant of {spec.name} in {where} runs on this machine",
+        details=[str(d) for d in decisions],
+        expected=f"a target that {best or host.architecture} can execute",
+        found=", ".join(sorted(e.target for e in entries)),
+        hint=f'build a variant with target = "{best}"' if best else "run on another machine",
+        decisions=decisions,
+        nearest=near.name,
+        differing={"target": (best, near.target)},
+    )
+
+
+def _same_architecture(target: str, host: Host) -> bool:
+    from lqcd_runtime.target import CPU_TARGETS
+
+    return target in CPU_TARGETS and CPU_TARGETS[target][0] == host.architecture
+
+
+def _absent(spec: Spec, decisions: tuple[Accepted | Rejected, ...], near: Entry | None, where: str) -> NoVariant:
+    details = [str(d) for d in decisions]
+    differing: dict[str, tuple[object, object]] = {}
+    if near is not None:
+        # The digest in `constants` says nothing to a person; `baked` shows the values.
+        differing = {k: v for k, v in spec.differs(near.spec).items() if k != "constants"}
+        details.append(f"nearest: {near.name}")
+        details += [f"  {field}: asked {asked}, it has {has}" for field, (asked, has) in differing.items()]
+    return NoVariant(
+        f"no variant of {where} is {spec.name}",
+        details=details,
+        hint=f"add {spec.name} to the recipe and build it" if not decisions else "lqcd-aot store verify --repair",
+        decisions=decisions,
+        nearest=near.name if near else None,
+        differing=differing,
+    )
+
+
+def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
+    """(number of differing fields, how much they matter) between two `Spec.as_dict()`.
+
+    What follows from another field is not counted: storage where it follows dtype on both sides, `baked` beside `constants`.
+    """
+    differ = [f for f in _WEIGHT if asked[f] != has[f]]
+    if "dtype" in differ and "storage" in differ and asked["storage"] == asked["dtype"] and has["storage"] == has["dtype"]:
+        differ.remove("storage")
+    cost = sum(_WEIGHT[f] for f in differ)
+    if "operator" in differ and asked["operator"].partition("_")[0] != has["operator"].partition("_")[0]:
+        cost += 32.0  # wilson_dagger is nearer to wilson than to clover
+    if "lattice" in differ:
+        cost += min(sum(max(a, b) / min(a, b) - 1 for a, b in zip(asked["lattice"], has["lattice"], strict=True)), 31.0)
+    for f in ("batch", "shards"):
+        if f in differ:
+            cost += min(abs(asked[f] - has[f]), 64) / 256
+    return len(differ), cost
+
+
+def nearest_spec(asked: Spec, texts: Iterable[tuple[Tag, bytes]]) -> Tag | None:
+    """The tag of the nearest among (tag, canonical JSON of a spec), the first of equals; None for no texts.
+
+    Equal texts are parsed once: in a bundle each spec stands there once per target.
+    """
+    import json
+
+    mine = asked.as_dict()
+    best: Tag | None = None
+    least: tuple[int, float] | None = None
+    seen: set[bytes] = set()
+    for tag, text in texts:
+        if text in seen:
+            continue
+        seen.add(text)
+        far = distance(mine, json.loads(text))
+        if least is None or far < least:
+            best, least = tag, far
+    return best

@@ -1,0 +1,178 @@
+"""A store folder that answers the same questions as a bundle file. Never writes: no lock, no touch, no quarantine.
+
+Order of reading is the writers' order backwards: specs/ab/<spec_key>.json names records, a record names blobs. What is absent
+or invalid is a miss with a reason, never an error of its own; `verify` alone complains. The tree is specified in
+artifacts/README.md; readers of it that repair live on the build side.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lqcd_runtime.digest import canonical_json, sha256_hex
+from lqcd_runtime.errors import CorruptError, LqcdError, StoreError, TooNewError
+from lqcd_runtime.manifest import SPEC_INDEX_SCHEMA, Entry, check_schema, entry_dict
+from lqcd_runtime.select import Rejected, nearest_spec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from lqcd_runtime.signature import Spec
+
+VERSION_PREFIX = b"lqcd-aot store "
+VERSION = 1
+
+
+class StoreFolder:
+    """An open store. Holds no file open; `find` sees what builders publish while it is in use."""
+
+    kind = "store"
+
+    def __init__(self, path: str) -> None:
+        """Check that this is a store of a known version. Errors: StoreError, TooNewError."""
+        self.path = path
+        self.where = f"store {path}"
+        try:
+            text = _read(f"{path}/VERSION")
+        except OSError as err:
+            raise StoreError(
+                f"{self.where}: is not a store",
+                expected="a bundle file, or a folder with a VERSION file",
+                found=f"VERSION: {err.strerror}",
+                hint="lqcd-aot build RECIPE --store DIR makes one",
+            ) from err
+        number = text.removeprefix(VERSION_PREFIX).strip()
+        if not text.startswith(VERSION_PREFIX) or not number.isdigit():
+            raise StoreError(f"{self.where}: its VERSION is not ours", expected=VERSION_PREFIX + b"1", found=text[:40])
+        if int(number) > VERSION:
+            raise TooNewError(f"{self.where}: was made by a later release", expected=VERSION, found=int(number))
+
+    def find(self, spec: Spec) -> list[Entry]:
+        """Valid entries of a spec, one per target."""
+        return self.candidates(spec)[0]
+
+    def candidates(self, spec: Spec) -> tuple[list[Entry], list[Rejected]]:
+        """(valid entries, why the others cannot be used). Without a usable spec index, all records are looked at."""
+        entries, rejected = [], []
+        keys = self._indexed(spec.key)
+        for build_key in self._build_keys() if keys is None else keys:
+            try:
+                entry = self._entry(build_key)
+            except LqcdError as err:
+                if keys is not None:
+                    rejected.append(Rejected(f"record {build_key[:12]}", str(err.fact)))
+                continue
+            if entry.spec_key == spec.key:
+                entries.append(entry)
+        return entries, rejected
+
+    def _indexed(self, spec_key: str) -> list[str] | None:
+        """Build keys from the spec index, None where it is absent or unusable."""
+        try:
+            index = _unsealed(_read(f"{self.path}/specs/{spec_key[:2]}/{spec_key}.json"), "spec index")
+            check_schema(index.get("schema"), SPEC_INDEX_SCHEMA, "spec index")
+            return [str(k) for k in index["records"].values()] if index["spec_key"] == spec_key else None
+        except (OSError, LqcdError, KeyError, AttributeError):
+            return None
+
+    def _build_keys(self) -> Iterator[str]:
+        for folder in _names(f"{self.path}/records"):
+            for name in _names(f"{self.path}/records/{folder}"):
+                if name.endswith(".json") and len(name) == 69:
+                    yield name[:-5]
+
+    def record(self, build_key: str) -> bytes:
+        """Canonical JSON of a build record. Errors: CorruptError."""
+        where = f"record {build_key[:12]}"
+        if len(build_key) != 64 or not build_key.isalnum():
+            raise CorruptError(f"{where}: is not named by a digest")
+        try:
+            record = _unsealed(_read(f"{self.path}/records/{build_key[:2]}/{build_key}.json"), where)
+        except OSError as err:
+            raise CorruptError(f"{where}: cannot be read", found=err.strerror) from err
+        if record.get("build_key") != build_key:
+            raise CorruptError(f"{where}: holds another record", found=record.get("build_key"))
+        return canonical_json(record)
+
+    def _entry(self, build_key: str) -> Entry:
+        import json
+
+        return Entry.from_dict(entry_dict(json.loads(self.record(build_key))), f"record {build_key[:12]}")
+
+    def entries(self) -> Iterator[Entry]:
+        """All valid entries, sorted by (spec_key, target); invalid records are left out (see `verify`)."""
+        found = []
+        for build_key in self._build_keys():
+            try:
+                found.append(self._entry(build_key))
+            except LqcdError:
+                continue
+        return iter(sorted(found, key=lambda e: (e.spec_key, e.target, e.build_key)))
+
+    def nearest(self, spec: Spec) -> Entry | None:
+        """The entry whose spec differs least; reads every record."""
+        return nearest_spec(spec, ((entry, canonical_json(entry.spec.as_dict())) for entry in self.entries()))
+
+    def read_blob(self, sha256: str) -> bytes:
+        """The bytes with this digest. Errors: CorruptError where they are absent or wrong."""
+        try:
+            data = _read(f"{self.path}/blobs/sha256/{sha256[:2]}/{sha256}")
+        except OSError as err:
+            raise CorruptError(f"{self.where}: has no blob {sha256[:12]}", found=err.strerror, hint="build again") from err
+        if sha256_hex(data) != sha256:
+            raise CorruptError(
+                f"blob {sha256[:12]}: content does not match its name",
+                expected=sha256,
+                found=f"{sha256_hex(data)} ({len(data)} bytes)",
+                hint=f"lqcd-aot store verify --repair --store {self.path}",
+            )
+        return data
+
+    def verify(self) -> int:
+        """Read every record and every blob that a record names; the number of bytes. Errors: CorruptError with all issues."""
+        issues, size = [], 0
+        for build_key in self._build_keys():
+            try:
+                entry = self._entry(build_key)
+                size += len(self.record(build_key))
+                size += sum(len(self.read_blob(output["sha256"])) for output in entry.outputs.values())
+            except LqcdError as err:
+                issues.append(err.fact)
+        if issues:
+            raise CorruptError(
+                f"{self.where}: {len(issues)} of its records cannot be used",
+                details=issues,
+                hint=f"lqcd-aot store verify --repair --store {self.path}",
+            )
+        return size
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _unsealed(data: bytes, where: str) -> dict[str, Any]:
+    """A stored JSON object, compared with the digest of itself that it carries as "seal". Errors: CorruptError."""
+    import json
+
+    try:
+        value = json.loads(data)
+        found = value.pop("seal")
+    except (ValueError, AttributeError, KeyError, TypeError) as err:
+        raise CorruptError(f"{where}: is not a sealed JSON object", found=f"{len(data)} bytes") from err
+    if sha256_hex(canonical_json(value)) != found:
+        raise CorruptError(f"{where}: does not match its own seal")
+    return dict(value)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

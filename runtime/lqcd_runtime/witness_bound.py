@@ -1,0 +1,108 @@
+"""How far an artifact may be from the judge: operation counts and growth factors, with their derivation.
+
+Model: every rounding changes a number by a factor 1 + d, |d| <= u (u = 2^-24 or 2^-53). A component of the output is a sum of
+products; where at most K roundings lie on any path from an input to it, |error| <= K u S (first order), S = the same sum with
+absolute values. The judge has the same K with u = 2^-53. So |artifact - judge| <= K (u + 2^-53) S, and the *relative error* of
+a witness is |artifact - judge| / S, its bound K (u + 2^-53).
+
+Used throughout: links are unitary, so a row has length 1, the matrix of absolute values has 2-norm <= sqrt(3), Frobenius norm
+sqrt(3); |psi| <= sqrt(2) per component, so a colour vector has length <= sqrt(6) (Cauchy-Schwarz gives every sum below).
+
+    hop      per direction 1/2 (|U| |psi_s| + |U| |psi_s'|) <= sqrt(3) a (a = sqrt 2): eight of them, S = 8 sqrt(3) a
+             path: link 1, phase and scale 3, spinor 1, spin projection 1, colour sum 6, directions 8, diagonal 2 -> 22
+    clover   F = sum of 4 leaves of 4 links - h.c. over 8: row of |F| <= 3 sqrt 3; csw/2, six planes, one spin column each:
+             S = 27 csw a;  path: links 4, products 18, leaves 5, scale 1, planes 6, spinor 1, 12-term sum 24, hop 2 -> 61
+    twisted  i mu g5: S = mu a; path + 2
+    schur    (4+m) - H (4+m)^-1 H, or A_ee - H A_oo^-1 H with cond(A) <= (4+m + 3 csw)/(4+m - 3 csw), because |F| <= 1 in the
+             2-norm; the inverse of a 6x6 block has paths of 72 roundings, each amplified by cond(A) together with A's own 61
+    normal   two applications: K adds, S multiplies
+
+Projections are sums of +-1 times N components. Signs do not know the rounding errors, so by Hoeffding's inequality the sum of
+errors exceeds 8 sqrt(N) times the largest with probability below 2 exp(-32); their scale is 8 sqrt(N) S. The host adds them
+pairwise in double: below 64 roundings more.
+
+Loops of n links, traced over 3: products add 18 u (Frobenius), links sqrt(3) u each: K = n + 11 (n-1) + 3.
+F of observables: 61 + 9 in units of u, tr F F: 2 sqrt(3) 70 + 18 = 260, scale 3 -> 90 with the sums.
+Gauge maps: staple sum times link, 6 (4 sqrt 3 + 54) = 366 u, times rho (or 2 epsilon per stage, amplified by less than 1.5),
+exponential 100, product with the link 20; scale 1 per component. Sums over sites in double: one rounding per site.
+"""
+
+from __future__ import annotations
+
+import math
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
+_AMPLITUDE = math.sqrt(2.0)
+_HOP = 8.0 * math.sqrt(3.0)
+_HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
+PROJECTION_DEVIATIONS = 8.0
+
+
+def loop_path(links: int) -> int:
+    """K of the colour trace of a product of `links` gauge links, divided by 3."""
+    return links + 11 * (links - 1) + 3
+
+
+def dirac(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]:
+    """(K, S) of one output component. inputs: mass, csw, mu as far as the operator has them."""
+    family = operator
+    for form in ("_dagger", "_normal"):
+        family = family.removesuffix(form)
+    diagonal = 0.0 if family == "wilson_hop" else abs(4.0 + inputs.get("mass", 0.0))
+    csw, mu = abs(inputs.get("csw", 0.0)), abs(inputs.get("mu", 0.0))
+    path, scale = float(_HOP_PATH), diagonal + _HOP
+    if family == "twisted":
+        path, scale = path + 2, scale + mu
+    elif family == "clover":
+        path, scale = float(_CLOVER_PATH), scale + 27.0 * csw
+    elif family == "wilson_schur":
+        path, scale = 2.0 * _HOP_PATH + 3, diagonal + _HOP**2 / diagonal
+    elif family == "clover_schur":
+        least = diagonal - 3.0 * csw
+        # Where the bound on the smallest eigenvalue says nothing, no number could be called wrong: refused by an infinite bound.
+        condition = (diagonal + 3.0 * csw) / least if least > 0 else math.inf
+        path = 2.0 * _HOP_PATH + (_INVERSE_PATH + _CLOVER_PATH) * condition
+        scale = diagonal + 27.0 * csw + (_HOP**2 / least if least > 0 else 0.0)
+    if operator.endswith("_normal"):
+        path, scale = 2 * path, scale * scale
+    return path, scale * _AMPLITUDE
+
+
+def observable(operator: str, lattice: Sequence[int], inputs: Mapping[str, float]) -> tuple[float, float]:
+    """(K, S) of the results of an observable."""
+    sites = math.prod(lattice)
+    if operator == "plaquette":
+        return loop_path(4), 1.0
+    if operator == "wilson_action":
+        return loop_path(4) + 2, 6.0 * sites * abs(inputs["beta"])
+    if operator == "polyakov_loop":
+        return loop_path(max(lattice)), 1.0
+    if operator == "topological_charge":
+        return _TRACE_F2_PATH, sites * 9.0 / (4.0 * math.pi**2)
+    return _TRACE_F2_PATH, 18.0
+
+
+def gauge_map(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]:
+    """(K, S) of one component of the links a gauge map returns."""
+    if operator == "stout_smear":
+        return abs(inputs["rho"]) * 366 + 120, 1.0
+    return 3 * (2 * abs(inputs["epsilon"]) * 366 + 120) * 1.5, 1.0
+
+
+def bound_and_scale(
+    kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str
+) -> tuple[float, float]:
+    """(bound on the relative error, S). The bound is K (u + 2^-53), for observables with the sum over sites in double."""
+    u = UNIT[dtype] + UNIT["float64"]
+    if kind == "dirac":
+        path, scale = dirac(operator, inputs)
+        return path * u + 64 * UNIT["float64"], scale
+    if kind == "observable":
+        path, scale = observable(operator, lattice, inputs)
+        return path * u + 2 * math.prod(lattice) * UNIT["float64"], scale
+    path, scale = gauge_map(operator, inputs)
+    return path * u + 64 * UNIT["float64"], scale
