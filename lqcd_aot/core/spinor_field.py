@@ -69,10 +69,11 @@ class ColorSpinorField:
             raise UsageError(f"noise {kind!r}: is not known", expected=", ".join(NOISE_KINDS), found=kind)
         key, count = fresh_seed() if seed is None else int(seed), 4 * geom.nc * geom.volume
         if kind == "gaussian":
-            eta = counter_noise.gaussian(key, 0, 2 * count).view("complex128") / 2**0.5
+            normal = torch.from_numpy(counter_noise.gaussian(key, 0, 2 * count).reshape(*geom.spinor_shape, 2))
+            field = torch.view_as_complex(normal) / 2**0.5
         else:
-            eta = (counter_noise.z2 if kind == "z2" else counter_noise.z4)(key, 0, count)
-        field = torch.from_numpy(eta.reshape(geom.spinor_shape))
+            roots = counter_noise.z2 if kind == "z2" else counter_noise.z4
+            field = torch.from_numpy(roots(key, 0, count).reshape(geom.spinor_shape))
         return cls(field.to(dtype=dtype, device=device), geom)
 
     @classmethod

@@ -45,15 +45,19 @@ class CloverWilsonDirac(WilsonDirac):
     """(4+m) + hop + C. mass (or kappa=) and csw are real; the other keywords are those of WilsonDirac.
 
     The field strength is computed from U in every call; `set_gauge(U)` keeps it for many calls with the same links.
+    clover_dtype: dtype in which it is computed before it is rounded to that of the links; None: theirs.
     """
 
-    def __init__(self, mass: float | None = None, csw: float = 1.0, **options: Any) -> None:
+    def __init__(
+        self, mass: float | None = None, csw: float = 1.0, *, clover_dtype: torch.dtype | None = None, **options: Any
+    ) -> None:
         super().__init__(mass, **options)
         self.csw = finite(csw, "csw")
+        self.clover_dtype = clover_dtype
 
     def prepare_links(self, links: torch.Tensor) -> torch.Tensor:
-        """F [T,Z,Y,X,6,C,C]."""
-        return compute_field_strength(links)
+        """F [T,Z,Y,X,6,C,C] in the dtype of the links."""
+        return compute_field_strength(links.to(self.clover_dtype or links.dtype)).to(links.dtype)
 
     def act(self, psi: torch.Tensor, links: torch.Tensor, dagger: bool, prepared: torch.Tensor) -> torch.Tensor:
         term = from_rows(clover_rows(to_rows(psi), prepared, self.csw), psi.shape)

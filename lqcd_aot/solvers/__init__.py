@@ -2,8 +2,10 @@
 
 The algorithms live in lqcd_runtime.solvers, where one text serves numpy and torch; nothing is iterated here.
 face.py   Solver and its kinds: ConjugateGradient, BiCGStab, GCR, MultiShiftCG, MixedPrecision
+dirac.py  invert: M x = b for an operator module and its links
 """
 
+from lqcd_aot.solvers.dirac import invert
 from lqcd_aot.solvers.face import GCR, BiCGStab, ConjugateGradient, MixedPrecision, MultiShiftCG, Solver
 from lqcd_runtime.solvers.result import ColumnInfo, Reason, SolveInfo
 
@@ -20,4 +22,5 @@ __all__ = [
     "SolveInfo",
     "Solver",
     "SolverInfo",
+    "invert",
 ]
