@@ -1,6 +1,6 @@
 // Purpose: the entry points that every dirac artifact answers in the same way.
 // Owns: argument checks, buffer sizes, packing entry points. Refuses to know: the operator; an entry file states
-// kInHalo, kWorkBytes, kCloverBytes and defines lqcd_apply.
+// halo, buffer sizes and layout name, and defines lqcd_apply.
 #pragma once
 
 #include "spinors.hpp"
@@ -9,10 +9,14 @@ namespace lqcd {
 
 inline bool aligned(const void* p) { return p && reinterpret_cast<uintptr_t>(p) % 64 == 0; }
 inline bool is_slab(int32_t slab) { return slab >= 0 && slab < kShards; }
+inline bool can_apply(const void* out, const void* in, const void* gauge, const void* work, int64_t work_bytes,
+                      const void* scalars) {
+  return aligned(out) && aligned(in) && aligned(gauge) && out != in && scalars && (!work_bytes || aligned(work));
+}
 
 }  // namespace lqcd
 
-#define LQCD_DIRAC_ENTRY_POINTS(IN_HALO, GAUGE_BYTES, WORK_BYTES, CLOVER_BYTES, LAYOUT)                       \
+#define LQCD_SPINOR_ENTRY_POINTS(IN_HALO, GAUGE_BYTES, WORK_BYTES, CLOVER_BYTES, LAYOUT)                      \
   uint64_t lqcd_bytes(int32_t what) {                                                                         \
     using namespace lqcd;                                                                                     \
     const int64_t bytes[] = {GAUGE_BYTES, spinor_bytes(IN_HALO), spinor_bytes(0), WORK_BYTES, CLOVER_BYTES};  \

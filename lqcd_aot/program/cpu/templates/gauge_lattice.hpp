@@ -30,6 +30,12 @@ constexpr int lanes() {
   return n;
 }
 
+// A class of its own: gcc loses the attribute of a dependent type that is used where it is declared.
+template <class R>
+struct VectorOf {
+  typedef R Type __attribute__((vector_size(lanes<R>() * sizeof(R))));
+};
+
 struct Site {
   int at[4];  // t, z, y and, in steps of the lanes, x; at[3] may be one step outside the row
 
@@ -54,7 +60,7 @@ struct Work {
   static constexpr int64_t kRowReals = int64_t(kStride) * kSiteReals;
   static constexpr uint64_t kBytes = (sizeof(R) * kRows * kRowReals + 63) / 64 * 64;
 
-  typedef R V __attribute__((vector_size(kLanes * sizeof(R))));
+  using V = typename VectorOf<R>::Type;
   using M = Matrix<V>;
 
   static LQCD_INLINE int64_t offset(const Site& s, int mu) {

@@ -79,9 +79,9 @@ LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const 
 }
 
 // Sweep over all sites of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd
-// fields. epilogue(acc, site, rhs, out position) turns the sum into what is stored.
+// fields. epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored.
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
-void hop_sweep(Vector* out, const Vector* in, const Vector* links, int parity, lqcd_pool* pool, const Epilogue& epilogue) {
+void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue, int parity = 0) {
   const int64_t field = sites_of(kGaugeHalo) * kStored * kLink;
   const Vector* here = links + (kEvenOdd ? parity * field : 0);
   const Vector* there = links + (kEvenOdd ? (1 - parity) * field : 0);

@@ -22,10 +22,13 @@ inline constexpr int64_t kGaugeHalo = kShards == 1 ? 0 : kEightLinks ? 1 : 2;
 inline constexpr int kFields = kEvenOdd ? 2 : 1;
 inline constexpr int64_t kGaugeBytes = kFields * sites_of(kGaugeHalo) * kStored * kLink * int64_t(sizeof(Vector));
 
-inline constexpr auto kGaugeLayout = Text("links") + kStored + (sizeof(real) == 4 ? "-f32-v" : "-f64-v") + kSplit.cut[0] +
-                                     "." + kSplit.cut[1] + "." + kSplit.cut[2] + "." + kSplit.cut[3] + "-" + kExtent[0] + "x" +
-                                     kExtent[1] + "x" + kExtent[2] + "x" + kExtent[3] + "-s" + kShards +
-                                     (kEvenOdd ? "-eo" : "");
+// "links8-f32-v2.2.2.1-8x8x8x8-s1": equal names mean equal bytes for equal links, scale and phases.
+constexpr Text layout_name(const Text& content) {
+  return content + (sizeof(real) == 4 ? "-f32-v" : "-f64-v") + kSplit.cut[0] + "." + kSplit.cut[1] + "." + kSplit.cut[2] +
+         "." + kSplit.cut[3] + "-" + kExtent[0] + "x" + kExtent[1] + "x" + kExtent[2] + "x" + kExtent[3] + "-s" + kShards +
+         (kEvenOdd ? "-eo" : "");
+}
+inline constexpr auto kGaugeLayout = layout_name(Text("links") + kStored);
 
 // -1/2 scale phase U_mu at global coordinates, rounded once per component: [9][re, im].
 inline __attribute__((noinline)) void scaled_link(real (&out)[kLink], const real* links, const Coordinates& g, int mu,
