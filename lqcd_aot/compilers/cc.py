@@ -27,8 +27,8 @@ _MACHINE_FLAGS = {
 }
 _FAMILY_FLAGS = {
     "clang": ("-nostdlib++",),
-    # gcc < 13 has no -nostdlib++; the seed makes generated symbol names repeatable.
-    "gcc": ("-nodefaultlibs", "-lc", "-lgcc", "-frandom-seed=lqcd", "-Wno-psabi"),
+    # gcc < 13 has no -nostdlib++: libraries without a used symbol are dropped instead. The seed makes generated names repeatable.
+    "gcc": ("-Wl,--as-needed", "-static-libgcc", "-frandom-seed=lqcd", "-Wno-psabi"),
 }
 # Programs that make the bytes besides the driver; each one's digest is part of the identity.
 _HELPERS = {"gcc": ("cc1plus", "as", "ld"), "clang": ("ld",)}
