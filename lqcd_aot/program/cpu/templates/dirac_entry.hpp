@@ -9,9 +9,10 @@ namespace lqcd {
 
 inline bool aligned(const void* p) { return p && reinterpret_cast<uintptr_t>(p) % 64 == 0; }
 inline bool is_slab(int32_t slab) { return slab >= 0 && slab < kShards; }
-inline bool can_apply(const void* out, const void* in, const void* gauge, const void* work, int64_t work_bytes,
-                      const void* scalars) {
-  return aligned(out) && aligned(in) && aligned(gauge) && out != in && scalars && (!work_bytes || aligned(work));
+inline bool can_apply(const void* out, const void* in, const void* gauge, const void* clover, int64_t clover_bytes,
+                      const void* work, int64_t work_bytes, const void* scalars) {
+  return aligned(out) && aligned(in) && aligned(gauge) && out != in && scalars && (!work_bytes || aligned(work)) &&
+         (!clover_bytes || aligned(clover));
 }
 
 }  // namespace lqcd

@@ -1,11 +1,13 @@
 // Purpose: what is added to the hop sum of a site: nothing, the diagonal, or the twisted diagonal.
-// Owns: constants compiled in or passed (scalars), the epilogues. Refuses to know: links and sweeps.
+// Owns: constants compiled in or passed (scalars), the forms of an operator, the epilogues. Refuses to know: links and sweeps.
 #pragma once
 
 #include "abi.hpp"
 #include "spinors.hpp"
 
 namespace lqcd {
+
+enum class Form { kPlain, kAdjoint, kNormal };
 
 #ifdef LQCD_BAKED_MASS
 inline double diagonal(const double*) { return 4.0 + (LQCD_BAKED_MASS); }
