@@ -46,6 +46,10 @@ def find_cc(cc: str) -> CcToolchain:
     return CcToolchain(Path(found).absolute())
 
 
+def _digest(path: Path) -> str:
+    return file_facts("digest", path, lambda: {"sha256": sha256_file(str(path))[0]})["sha256"]
+
+
 class CcToolchain:
     """clang++ or g++ at a given path; see Toolchain for the contract."""
 
@@ -57,8 +61,7 @@ class CcToolchain:
         facts = self._facts()
         out = {"compiler": facts["family"], **{k: facts[k] for k in ("version", "machine", "binary_sha256")}}
         for helper in _HELPERS[facts["family"]]:
-            path = Path(facts[f"path_{helper}"])
-            out[f"{helper}_sha256"] = file_facts(path, lambda path=path: {"sha256": sha256_file(str(path))[0]})["sha256"]  # type: ignore[misc]
+            out[f"{helper}_sha256"] = _digest(Path(facts[f"path_{helper}"]))
         return out
 
     def refusal(self, target: str) -> str | None:
@@ -84,7 +87,7 @@ class CcToolchain:
         )  # fmt: skip
 
     def _facts(self) -> Facts:
-        return file_facts(self.binary.resolve(), self._ask)
+        return file_facts("c++", self.binary.resolve(), self._ask)
 
     def _ask(self) -> Facts:
         version = self._output("--version").splitlines()[0]

@@ -1,8 +1,8 @@
 """Facts about a compiler's files (digest, version), remembered so that a plan need not hash 180 MB on every run.
 
-Owns `$XDG_CACHE_HOME/lqcd-aot/facts.json`: {path: {"stamp": [...], "facts": {...}}}. The stamp (size, mtime, ctime, inode,
-device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever enters a key. A cache
-that cannot be read or written costs time, never an error: the facts are then computed again. Knows nothing of flags or targets.
+Owns `$XDG_CACHE_HOME/lqcd-aot/facts.json`: {"kind path": {"stamp": [...], "facts": {...}}}. The stamp (size, mtime,
+ctime, inode, device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever enters
+a key. A cache that cannot be read or written costs time, never an error: the facts are then computed again. Knows no flags.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ _SCHEMA = "lqcd-aot/facts/v1"
 _memory: dict[tuple[str, tuple[int, ...]], Facts] = {}
 
 
-def file_facts(path: Path, compute: Callable[[], Facts]) -> Facts:
-    """`compute()`, remembered for as long as the file at `path` keeps its stamp. Errors: OSError where the file is absent."""
+def file_facts(kind: str, path: Path, compute: Callable[[], Facts]) -> Facts:
+    """`compute()`, remembered for as long as the file at `path` keeps its stamp. kind: which question is answered about the file.
+
+    Errors: OSError where the file is absent; those of `compute`.
+    """
     stamp = _stamp(path)
-    key = (str(path), stamp)
+    name = f"{kind} {path}"
+    key = (name, stamp)
     if key not in _memory:
-        remembered = _load().get(str(path), {})
+        remembered = _load().get(name, {})
         if remembered.get("stamp") == list(stamp) and _is_facts(remembered.get("facts")):
             _memory[key] = dict(remembered["facts"])
         else:
             _memory[key] = compute()
-            _save(str(path), stamp, _memory[key])
+            _save(name, stamp, _memory[key])
     return dict(_memory[key])
 
 
@@ -55,9 +59,9 @@ def _load() -> dict[str, dict]:  # type: ignore[type-arg]  # whatever JSON holds
     return {k: v for k, v in files.items() if isinstance(v, dict)}
 
 
-def _save(path: str, stamp: tuple[int, ...], facts: Facts) -> None:
+def _save(name: str, stamp: tuple[int, ...], facts: Facts) -> None:
     """Rename into place; of two writers at once the later wins and the other's fact is computed again next time."""
-    files = {**_load(), path: {"stamp": list(stamp), "facts": facts}}
+    files = {**_load(), name: {"stamp": list(stamp), "facts": facts}}
     temporary = None
     with contextlib.suppress(OSError, RuntimeError):
         folder = user_cache_dir()

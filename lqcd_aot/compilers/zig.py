@@ -50,7 +50,7 @@ class ZigToolchain:
 
     def identity(self) -> dict[str, str]:
         """compiler, version, binary_sha256, library_sha256 (the wheel's digests of zig's headers and runtime sources)."""
-        facts = file_facts(self.binary, self._binary_facts)
+        facts = file_facts("zig", self.binary, self._binary_facts)
         return {"compiler": self.name, **facts, "library_sha256": self._library_digest()}
 
     def refusal(self, target: str) -> str | None:
@@ -103,7 +103,8 @@ class ZigToolchain:
         records = sorted(self.binary.parent.parent.glob("ziglang-*.dist-info/RECORD"))
         if len(records) != 1:
             return "not recorded"
-        return file_facts(records[0], lambda: {"library_sha256": _digest_of_record(records[0])})["library_sha256"]
+        facts = file_facts("wheel", records[0], lambda: {"library_sha256": _digest_of_record(records[0])})
+        return facts["library_sha256"]
 
 
 def _digest_of_record(record: Path) -> str:
