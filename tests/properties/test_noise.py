@@ -99,7 +99,7 @@ def test_random_links_are_special_unitary_and_pinned():
     # 12 real operations of rounding unit 1.1e-16 form an element of U U^dag.
     assert np.abs(links @ links.conj().swapaxes(-1, -2) - np.eye(3)).max() < 12 * 2.0**-52
     assert np.abs(np.linalg.det(links) - 1).max() < 24 * 2.0**-52
-    assert check_links(links, "float64") == []
+    assert check_links(links) == []
     a, b = noise.uniform(4, 0, 12).view(np.complex128).reshape(2, 3)
     q, r = np.linalg.qr(np.stack((a, b), axis=1))
     rows = (q * (np.diagonal(r) / np.abs(np.diagonal(r)))).T

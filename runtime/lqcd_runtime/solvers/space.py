@@ -72,6 +72,14 @@ def epsilon(a: Any) -> float:
     return float(np.finfo(a.dtype).eps)
 
 
+def _flat(a: Any) -> Any:
+    """[columns, components], also for no columns at all."""
+    count = 1
+    for n in a.shape[1:]:
+        count *= int(n)
+    return a.reshape(a.shape[0], count)
+
+
 def _pieces(row: Any) -> Iterator[Any]:
     for start in range(0, row.shape[0], _PIECE):
         yield row[start : start + _PIECE]
@@ -80,12 +88,12 @@ def _pieces(row: Any) -> Iterator[Any]:
 def inner(a: Any, b: Any) -> list[complex]:
     """sum conj(a) b of every column, partial sums added in double precision."""
     if is_torch(a):
-        wide = cast_sum((a.conj() * b).reshape(a.shape[0], -1))
+        wide = cast_sum(_flat(a.conj() * b))
         return [complex(v) for v in wide]
     import numpy as np
 
     out = []
-    for x, y in zip(a.reshape(a.shape[0], -1), b.reshape(b.shape[0], -1), strict=True):
+    for x, y in zip(_flat(a), _flat(b), strict=True):
         out.append(sum((complex(np.vdot(p, q)) for p, q in zip(_pieces(x), _pieces(y), strict=True)), 0j))
     return out
 
@@ -103,7 +111,7 @@ def cast_sum(rows: Any) -> list[Any]:
 def norm2(a: Any) -> list[float]:
     """sum |a|^2 of every column. Underflows below 1e-154 in double: use `norms` where the scale is unknown."""
     if is_torch(a):
-        flat = a.reshape(a.shape[0], -1)
+        flat = _flat(a)
         return [float(v) for v in cast_sum((flat.real**2 + flat.imag**2) if flat.is_complex() else flat**2)]
     import numpy as np
 
@@ -126,8 +134,8 @@ def max_abs(a: Any) -> list[float]:
     if is_torch(a):
         import sys
 
-        flat = a.reshape(a.shape[0], -1).contiguous()
-        real = sys.modules["torch"].view_as_real(flat).reshape(a.shape[0], -1) if flat.is_complex() else flat
+        flat = _flat(a).contiguous()
+        real = sys.modules["torch"].view_as_real(flat).reshape(a.shape[0], 2 * flat.shape[1]) if flat.is_complex() else flat
         return [float(v) for v in real.abs().amax(dim=1).tolist()]
     import numpy as np
 
@@ -136,7 +144,7 @@ def max_abs(a: Any) -> list[float]:
 
 def _real_rows(a: Any) -> Any:
     """A C-ordered numpy array as [columns, reals], without a copy."""
-    flat = a.reshape(a.shape[0], -1)
+    flat = _flat(a)
     return flat.view(flat.real.dtype)
 
 
@@ -167,7 +175,7 @@ def scale(a: Any, values: Sequence[complex]) -> None:
     if is_torch(a):
         a.mul_(_scalars(a, values))
         return
-    for row, value in zip(a.reshape(a.shape[0], -1), values, strict=True):
+    for row, value in zip(_flat(a), values, strict=True):
         row *= value if a.dtype.kind == "c" else complex(value).real
 
 

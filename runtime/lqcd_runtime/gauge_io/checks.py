@@ -1,0 +1,156 @@
+"""From raw payload to a Gauge: shape, byte order, third row, and every check that does not depend on the format.
+
+Owns `Layout` (what a header says of the payload) and `finish`, which collects all faults and raises once. Knows no file
+format.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lqcd_runtime.fields import UNITARITY_EXPECTED, Gauge, check_links, unitarity_deviation
+from lqcd_runtime.geometry import format_extents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from lqcd_runtime.gauge_io.inputs import GaugeInput
+
+# What a writer's own rounding adds to a stated plaquette or link trace: sums over float32 links in float32, or over
+# float64 links.
+_ROUNDING = {"float32": 2e-6, "float64": 1e-10}
+
+
+class Layout:
+    """The payload: extents (T,Z,Y,X), precision "float32" or "float64", byte order ">" or "<", rows stored per link (2
+    or 3).
+
+    Sites X fastest to T slowest, directions in the order X, Y, Z, T, row-major colour: what all three formats share.
+    """
+
+    def __init__(self, extents: tuple[int, int, int, int], precision: str, order: str, rows: int = 3) -> None:
+        self.extents, self.precision, self.order, self.rows = extents, precision, order, rows
+
+    @property
+    def site_bytes(self) -> int:
+        return 4 * self.rows * 3 * (8 if self.precision == "float32" else 16)
+
+    @property
+    def payload_bytes(self) -> int:
+        """As a Python integer: an absurd header gives an absurd number, refused by the file's size before any allocation."""
+        t, z, y, x = self.extents
+        return t * z * y * x * self.site_bytes
+
+
+def make_layout(file: GaugeInput, xyzt: list[int], precision: str, order: str, rows: int = 3) -> Layout:
+    """A Layout from extents in file order X,Y,Z,T. Errors: GaugeFileError for an extent below 2."""
+    x, y, z, t = xyzt
+    if min(xyzt) < 2:
+        raise file.refuse("states extents that are no lattice", expected="every extent >= 2", found=f"X,Y,Z,T = {xyzt}")
+    return Layout((t, z, y, x), precision, order, rows)
+
+
+def links_of(payload: bytes, layout: Layout) -> NDArray[np.complex128]:
+    """complex128 [T,Z,Y,X,4,3,3], directions T,Z,Y,X; float32 promoted exactly; a missing third row is conj(row0 x row1)."""
+    kind = layout.order + ("c8" if layout.precision == "float32" else "c16")
+    raw = np.frombuffer(payload, kind).reshape((*layout.extents, 4, layout.rows, 3))
+    links = np.empty((*layout.extents, 4, 3, 3), np.complex128)
+    with np.errstate(all="ignore"):
+        links[..., : layout.rows, :] = raw[..., ::-1, :, :]
+        if layout.rows == 2:
+            a, b = links[..., 0, :], links[..., 1, :]
+            for k, (i, j) in enumerate(((1, 2), (2, 0), (0, 1))):
+                links[..., 2, k] = (a[..., i] * b[..., j] - a[..., j] * b[..., i]).conj()
+    return links
+
+
+def finish(
+    file: GaugeInput,
+    payload: bytes,
+    layout: Layout,
+    *,
+    format: str,
+    faults: list[str],
+    warnings: list[str],
+    header: dict[str, str],
+    stated: dict[str, str],
+) -> Gauge:
+    """Check the links and what the header states of them (`stated`: "plaquette", "link_trace" as printed), then make
+    the Gauge.
+
+    faults: what the format's reader found wrong already (a checksum). Errors: GaugeFileError with all faults in
+    `details`.
+    """
+    links = links_of(payload, layout)
+    physical = check_links(links)
+    warnings = [*warnings, *([] if physical else _drift(links, layout.precision))]
+    faults = [*faults, *physical]
+    gauge = Gauge(
+        links, precision=layout.precision, source=file.path, format=format, warnings=warnings, header=header
+    )  # fmt: skip
+    if not physical:
+        measured = {"plaquette": gauge.plaquette, "link_trace": gauge.link_trace}
+        faults += [f for name, text in stated.items() if (f := _compare(name, text, measured[name], layout.precision))]
+    elif _sane_when_swapped(payload, layout):
+        faults.append("with the bytes of every number reversed the links are unitary: the byte order is not what the header says")
+    if faults:
+        raise file.refuse(
+            f"must not be used ({format}, {format_extents(layout.extents)}, {layout.precision}): " + _summary(faults),
+            details=faults,
+            hint="fetch the file again and compare its size and digest with the origin's",
+        )
+    return gauge
+
+
+def _summary(faults: list[str]) -> str:
+    return "1 check failed" if len(faults) == 1 else f"{len(faults)} checks failed"
+
+
+def _sane_when_swapped(payload: bytes, layout: Layout) -> bool:
+    other = Layout(layout.extents, layout.precision, "<" if layout.order == ">" else ">", layout.rows)
+    return not check_links(links_of(payload, other))
+
+
+def _drift(links: NDArray[np.complex128], precision: str) -> list[str]:
+    """A warning where links are less unitary than their precision lets expect."""
+    worst = float(unitarity_deviation(links).max())
+    if worst <= UNITARITY_EXPECTED[precision]:
+        return []
+    return [f"links are unitary to {worst:.2g} only, as if converted from float32; they are used as stored"]
+
+
+def _compare(name: str, text: str, measured: float, precision: str) -> str | None:
+    """A sentence where a printed number and the measured one differ by more than its last digit and the precision allow."""
+    value, half_digit = printed(text)
+    if value is None:
+        return f"the stated {name} is not a number: {text[:40]!r}"
+    if abs(value - measured) <= half_digit + _ROUNDING[precision]:
+        return None
+    return f"stated {name} {text}, measured {measured:.12g} (all normalised to 1)"
+
+
+def printed(text: str) -> tuple[float | None, float]:
+    """(value, half a unit of its last printed digit) of a decimal number; (None, 0) where the text is none."""
+    word = text.strip()
+    mantissa, _, exponent = word.lower().partition("e")
+    body = mantissa.lstrip("+-")
+    whole, _, fraction = body.partition(".")
+    digits = whole + fraction
+    if len(word) > 64 or not (digits.isascii() and digits.isdigit()) or len(mantissa) - len(body) > 1:
+        return None, 0.0
+    power = exponent.lstrip("+-") or "0"
+    if not (power.isascii() and power.isdigit() and len(power) <= 3) or (exponent == "" and "e" in word.lower()):
+        return None, 0.0
+    shift = -int(power) if exponent.startswith("-") else int(power)
+    try:
+        return float(word), 0.5 * 10.0 ** (shift - len(fraction))
+    except (ValueError, OverflowError):
+        return None, 0.0
+
+
+def header_text(values: dict[str, Any]) -> dict[str, str]:
+    """Header facts as text."""
+    return {str(k): str(v) for k, v in values.items()}
