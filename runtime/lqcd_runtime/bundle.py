@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 
 from lqcd_runtime.bundle_file import BundleFile
+from lqcd_runtime.errors import UsageError
 from lqcd_runtime.select import select
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import this_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from lqcd_runtime.engines.cpu import CpuArtifact
+    from lqcd_runtime.gauge_calls import GaugeMap, Observable
     from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.operator import DiracOperator
     from lqcd_runtime.select import Selection
     from lqcd_runtime.store_reader import StoreFolder
     from lqcd_runtime.target import Host
@@ -108,3 +111,59 @@ class Bundle:
             artifact = load(self.read_blob(entry.code["sha256"]), entry)
             self._loaded[entry.build_key] = artifact
         return artifact
+
+    def operator(
+        self,
+        name: str,
+        *,
+        gauge: Any,
+        mass: float | None = None,
+        kappa: float | None = None,
+        csw: float | None = None,
+        mu: float | None = None,
+        t_boundary: int = 1,
+        phases: Sequence[complex] | None = None,
+        anisotropy: Any = None,
+        dtype: str = "float64",
+        batch: int = 1,
+        fused: bool = False,
+        shards: int = 1,
+        threads: int | None = None,
+    ) -> DiracOperator:
+        """A Dirac operator over a gauge field (Gauge or complex [T,Z,Y,X,4,3,3]).
+
+        mass or kappa = 1/(8+2m), csw, mu: as the operator needs. t_boundary: 1 or -1, or `phases` of T, Z, Y, X.
+        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, batch, fused, shards: which artifact.
+        Errors: UsageError, NoVariant, CorruptError, EngineError.
+        """
+        from lqcd_runtime.inputs import resolve
+        from lqcd_runtime.operator_choice import lattice_of, operator
+        from lqcd_runtime.signature import kind_of
+
+        if kind_of(name) != "dirac":
+            raise UsageError(
+                f"operator {name}: is no Dirac operator", found=kind_of(name), hint=f"bundle.observable({name!r}, ...)"
+            )
+        inputs = resolve(
+            name, mass=mass, kappa=kappa, csw=csw, mu=mu, t_boundary=t_boundary, phases=phases, anisotropy=anisotropy
+        )  # fmt: skip
+        spec = Spec(name, lattice_of(gauge), dtype, batch=batch, fused=fused, shards=shards)
+        return operator(self, spec, gauge, inputs, threads)
+
+    def observable(self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None) -> Observable:
+        """A gauge observable as a callable: `(gauge, **inputs) -> {result: float}`. Errors: as `operator`."""
+        from lqcd_runtime.gauge_calls import Observable
+
+        return Observable(self._gauge_artifact("observable", name, lattice, dtype), threads)
+
+    def gauge_map(self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None) -> GaugeMap:
+        """A map of gauge fields as a callable: `(gauge, **inputs) -> links`. Errors: as `operator`."""
+        from lqcd_runtime.gauge_calls import GaugeMap
+
+        return GaugeMap(self._gauge_artifact("gauge_map", name, lattice, dtype), threads)
+
+    def _gauge_artifact(self, kind: str, name: str, lattice: Any, dtype: str) -> CpuArtifact:
+        spec = Spec(name, lattice, dtype)
+        if spec.kind != kind:
+            raise UsageError(f"operator {name}: is of another kind", expected=kind, found=spec.kind)
+        return self.load(self.select(spec).choice)

@@ -77,7 +77,7 @@ class Member:
     def central_header(self) -> bytes:
         """Entry of the central directory."""
         name = self.name.encode("ascii")
-        wide = (self.size, self.size) if self.size >= _MAX32 else ()
+        wide: tuple[int, ...] = (self.size, self.size) if self.size >= _MAX32 else ()
         if self.start >= _MAX32:
             wide += (self.start,)
         extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""

@@ -1,0 +1,82 @@
+"""Gauge fields in an artifact's layout: packed once, shared by all operators that read the same layout of the same numbers.
+
+Owns `PackedGauge` (one buffer per slab) and what makes two of them equal: layout name, extents, slabs, size, digest of the
+links as rounded to the artifact's dtype, hop factors, phases. Refuses to know how operators are chosen.
+"""
+
+from __future__ import annotations
+
+from lqcd_runtime.arrays import address
+from lqcd_runtime.digest import sha256_hex
+from lqcd_runtime.engines.cpu import GAUGE, CpuArtifact, doubles
+from lqcd_runtime.engines.memory import Buffer
+from lqcd_runtime.errors import EngineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from lqcd_runtime.inputs import Inputs
+
+
+class PackedGauge:
+    """Packed links or fused blocks: one Buffer per slab."""
+
+    __slots__ = ("__weakref__", "layout", "slabs")
+
+    def __init__(self, layout: str, slabs: list[Buffer]) -> None:
+        self.layout = layout
+        self.slabs = slabs
+
+    @property
+    def bytes(self) -> int:
+        return sum(slab.size for slab in self.slabs)
+
+
+def pack_gauge(
+    artifact: CpuArtifact,
+    builder: CpuArtifact | None,
+    links: NDArray[Any],
+    inputs: Inputs,
+    threads: int,
+    cache: MutableMapping[Any, PackedGauge] | None = None,
+) -> PackedGauge:
+    """The links in the layout of `artifact`, packed by itself or, for a fused one, by its builder.
+
+    cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree.
+    """
+    packer = builder or artifact
+    size = artifact.bytes_of(GAUGE)
+    if packer.layout != artifact.layout or packer.bytes_of(GAUGE) != size:
+        raise EngineError(
+            f"artifact {artifact.entry.name}: its blocks are not what {packer.entry.name} makes",
+            expected=f"{artifact.layout}, {size} bytes",
+            found=f"{packer.layout}, {packer.bytes_of(GAUGE)} bytes",
+            hint="build both from one recipe with one compiler",
+        )
+    shards = artifact.entry.spec.shards
+    scale, phase = inputs.scale(), inputs.phase()
+    key = (
+        artifact.layout,
+        size,
+        links.shape,
+        shards,
+        str(links.dtype),
+        sha256_hex(links.reshape(-1).view("u1").data),
+        *scale,
+        *phase,
+    )
+    packed = cache.get(key) if cache is not None else None
+    if packed is None:
+        slabs = [Buffer(size) for _ in range(shards)]
+        for i, slab in enumerate(slabs):
+            packer.call(
+                "lqcd_pack_gauge", slab.address, address(links), i, doubles(scale), doubles(phase), threads=threads
+            )  # fmt: skip
+        packed = PackedGauge(artifact.layout, slabs)
+        if cache is not None:
+            cache[key] = packed
+    return packed

@@ -1,0 +1,36 @@
+"""Answers of a loaded artifact to the question of a witness. Owns the running only; question and comparison are `witness`'s."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lqcd_runtime.arrays import COMPLEX, links_of
+from lqcd_runtime.errors import UsageError
+from lqcd_runtime.gauge_calls import GaugeMap, Observable
+from lqcd_runtime.inputs import Inputs
+from lqcd_runtime.operator import DiracOperator
+from lqcd_runtime.packed import pack_gauge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lqcd_runtime.engines.cpu import CpuArtifact
+    from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.witness import Question
+
+
+def answers(asked: Question, entry: Entry, artifact: CpuArtifact, builder: CpuArtifact | None, threads: int) -> list[Any]:
+    """What `witness.summary` takes. Errors: UsageError for a fused artifact without its builder."""
+    links = asked.links()
+    if asked.kind == "observable":
+        return [list(Observable(artifact, threads)(links, **asked.inputs).values())]
+    if asked.kind == "gauge_map":
+        return [GaugeMap(artifact, threads)(links, **asked.inputs)]
+    if entry.spec.fused and builder is None:
+        raise UsageError(f"witness of {entry.name}: needs the wilson_blocks artifact that makes its blocks")
+    inputs = Inputs(dict(asked.inputs), asked.phases)
+    packed = pack_gauge(artifact, builder, links_of(links, entry.spec.dtype), inputs, threads)
+    operator = DiracOperator(artifact, packed, links, inputs, threads, None)
+    columns = np.stack(list(asked.columns())).astype(COMPLEX[entry.spec.dtype])
+    return list(operator.apply(columns))
