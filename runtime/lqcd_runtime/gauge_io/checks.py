@@ -93,7 +93,10 @@ def finish(
     )  # fmt: skip
     if not physical:
         measured = {"plaquette": gauge.plaquette, "link_trace": gauge.link_trace}
-        faults += [f for name, text in stated.items() if (f := _compare(name, text, measured[name], layout.precision))]
+        for name, text in stated.items():
+            fault, warning = _compare(name, text, measured[name], layout.precision)
+            faults += fault
+            gauge.warnings += warning
     elif _sane_when_swapped(payload, layout):
         faults.append("with the bytes of every number reversed the links are unitary: the byte order is not what the header says")
     if faults:
@@ -122,14 +125,20 @@ def _drift(links: NDArray[np.complex128], precision: str) -> list[str]:
     return [f"links are unitary to {worst:.2g} only, as if converted from float32; they are used as stored"]
 
 
-def _compare(name: str, text: str, measured: float, precision: str) -> str | None:
-    """A sentence where a printed number and the measured one differ by more than its last digit and the precision allow."""
+def _compare(name: str, text: str, measured: float, precision: str) -> tuple[list[str], list[str]]:
+    """(faults, warnings) of a printed number against the measured one: they may differ by half the last printed digit
+    and by rounding.
+
+    Some programs print the plaquette normalised to 3; that is recognised and said.
+    """
     value, half_digit = printed(text)
     if value is None:
-        return f"the stated {name} is not a number: {text[:40]!r}"
+        return [f"the stated {name} is not a number: {text[:40]!r}"], []
     if abs(value - measured) <= half_digit + _ROUNDING[precision]:
-        return None
-    return f"stated {name} {text}, measured {measured:.12g} (all normalised to 1)"
+        return [], []
+    if abs(value - 3 * measured) <= half_digit + 3 * _ROUNDING[precision]:
+        return [], [f"the stated {name} {text} is normalised to 3; here it is {measured:.12g}, normalised to 1"]
+    return [f"stated {name} {text}, measured {measured:.12g} (normalised to 1)"], []
 
 
 def printed(text: str) -> tuple[float | None, float]:

@@ -30,7 +30,6 @@ class GaugeInput:
             raise self.refuse(f"cannot be opened ({(error.strerror or str(error)).lower()})") from None
         except ValueError:
             raise self.refuse("is not a usable path") from None
-        self._file = os.fdopen(descriptor, "rb")
         status = os.fstat(descriptor)
         self.size = status.st_size
         fault = None
@@ -41,8 +40,9 @@ class GaugeInput:
         elif self.size == 0:
             fault = "is empty"
         if fault:
-            self._file.close()
+            os.close(descriptor)
             raise self.refuse(fault)
+        self._file = os.fdopen(descriptor, "rb")
 
     def __enter__(self) -> GaugeInput:
         return self

@@ -25,7 +25,8 @@ _HEADER_BYTES = struct.calcsize(HEADER)
 _MOST_RECORDS = 1000
 _LONGEST_TEXT = 1 << 20
 _BINARY = ("ildg-binary-data", "scidac-binary-data")
-_READ = ("ildg-format", "scidac-private-file-xml", "scidac-private-record-xml", "scidac-checksum", "xlf-info", "ildg-data-lfn")
+_READ = ("ildg-format", "scidac-private-file-xml", "scidac-private-record-xml", "scidac-checksum", "xlf-info", "ildg-data-lfn",
+         "scidac-record-xml")  # fmt: skip
 _PRECISION = {"32": "float32", "64": "float64", "F": "float32", "D": "float64"}
 
 
@@ -57,7 +58,7 @@ def read_lime(file: GaugeInput) -> Gauge:
     header |= {name: texts[name].strip("\0 \n")[:1000] for name in ("ildg-data-lfn", "xlf-info") if name in texts}
     return finish(
         file, payload, layout, format="ildg" if name.startswith("ildg") else "scidac", faults=faults, warnings=warnings,
-        header=header, stated=_stated(texts),
+        header=header, stated=_stated(file, texts),
     )  # fmt: skip
 
 
@@ -142,8 +143,13 @@ def _checksum(file: GaugeInput, text: str, payload: bytes, layout: Layout) -> li
     return [f"SciDAC checksum {stated[0]:08x} {stated[1]:08x} stated, {found[0]:08x} {found[1]:08x} computed"]
 
 
-def _stated(texts: dict[str, str]) -> dict[str, str]:
-    """The plaquette that an xlf-info record states as `plaquette = 0.59...`."""
+def _stated(file: GaugeInput, texts: dict[str, str]) -> dict[str, str]:
+    """Plaquette and link trace of a usqcdInfo record (<plaq>, <linktr>), or the plaquette of an xlf-info record."""
+    info = texts.get("scidac-record-xml", "")
+    if "<usqcdInfo>" in info:
+        words = {"plaquette": "plaq", "link_trace": "linktr"}
+        found = {name: tag(file, "scidac-record-xml", info, word) for name, word in words.items()}
+        return {name: text for name, text in found.items() if text is not None}
     for line in texts.get("xlf-info", "").split("\n"):
         key, _, value = line.partition("=")
         if key.strip() == "plaquette":

@@ -96,14 +96,14 @@ def _ildg(gauge: Gauge, lfn: str) -> bytes:
         'xsi:schemaLocation="http://www.lqcd.org/ildg/filefmt.xsd"><version>1.0</version><field>su3gauge</field>'
         f"<precision>{32 if single else 64}</precision><lx>{x}</lx><ly>{y}</ly><lz>{z}</lz><lt>{t}</lt></ildgFormat>"
     )
-    info = f"<lqcd><plaquette>{gauge.plaquette:.15f}</plaquette><linkTrace>{gauge.link_trace:.15f}</linkTrace></lqcd>"
+    facts = f"<plaq>{gauge.plaquette:.15f}</plaq><linktr>{gauge.link_trace:.15f}</linktr><info></info>"
     checksum = f"<version>1.0</version><suma>{suma:x}</suma><sumb>{sumb:x}</sumb>"
     first, last = 0x8000, 0x4000
     records = (
         (first, "scidac-private-file-xml", f"{_XML}<scidacFile>{of_file}</scidacFile>\0".encode()),
         (last, "scidac-file-xml", f"{_XML}<title>gauge configuration</title>\0".encode()),
         (first, "scidac-private-record-xml", f"{_XML}<scidacRecord>{of_record}</scidacRecord>\0".encode()),
-        (0, "scidac-record-xml", f"{_XML}{info}\0".encode()),
+        (0, "scidac-record-xml", f"{_XML}<usqcdInfo><version>1.0</version>{facts}</usqcdInfo>\0".encode()),
         (0, "ildg-format", f"{_XML}{ildg}\0".encode()),
         (0, "ildg-binary-data", payload),
         (0, "ildg-data-lfn", lfn.encode("ascii")),
