@@ -89,9 +89,9 @@ def _placed(text: str, found: Iterable[rules.Issue]) -> list[tuple[tuple[int, in
         while near and near not in places:
             near = near[:-1]
         place = places.get(near, Place((1, 1), (1, 1)))
-        # A table or an unknown key is pointed at by its name, a wrong value by the value.
-        at_key = near != path or sentence.startswith("unknown key")
-        out.append((place.key if at_key and not isinstance(near[-1:], int) else place.value, sentence))
+        # An unknown key and the table that lacks one are pointed at by name, everything else by its value.
+        by_name = sentence.startswith("unknown key") or any(isinstance(part, str) for part in path[len(near) :])
+        out.append((place.key if by_name else place.value, sentence))
     return out
 
 

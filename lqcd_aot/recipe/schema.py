@@ -40,16 +40,16 @@ def _one_or_many(check: Callable[[Any], Any], *, real: bool = False) -> BeforeVa
         items = [given] if single else given
         if not items:
             raise PydanticCustomError("empty", "has no values")
-        out: list[Any] = []
+        out: dict[Any, None] = {}
         for index, item in enumerate(items):
+            place = {} if single else {"index": index}
             try:
                 value = check(item)
             except ValueError as why:
-                raise PydanticCustomError("value", "{why}", {"why": str(why), "index": index}) from None
+                raise PydanticCustomError("value", "{why}", {"why": str(why), **place}) from None
             if value in out:
-                why_twice = f"{values.spell(value)} stands here twice"
-                raise PydanticCustomError("value", "{why}", {"why": why_twice, "index": index})
-            out.append(value)
+                raise PydanticCustomError("value", "{why}", {"why": f"{values.spell(value)} stands here twice", **place})
+            out[value] = None
         return tuple(out)
 
     return BeforeValidator(parse)
