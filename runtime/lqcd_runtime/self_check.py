@@ -1,0 +1,93 @@
+"""Replays every witness of a bundle or store that this machine can run, and says why the others were not.
+
+Owns the report. A builder of fused blocks has no answer of its own: it passes with the fused artifacts that use its blocks.
+"""
+
+from __future__ import annotations
+
+from lqcd_runtime.errors import NoVariant
+from lqcd_runtime.operator_choice import builder_entry
+from lqcd_runtime.target import this_host
+from lqcd_runtime.witness import replay
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from lqcd_runtime.bundle import Bundle
+    from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.target import Host
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+class Check:
+    """name of the variant; status: "passed", "failed" or "skipped"; reason: one sentence; worst, bound: relative or None."""
+
+    __slots__ = ("bound", "name", "reason", "status", "worst")
+
+    def __init__(self, name: str, status: str, reason: str, worst: float | None = None, bound: float | None = None) -> None:
+        self.name, self.status, self.reason, self.worst, self.bound = name, status, reason, worst, bound
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`; an infinite error (NaN in the result) is spelled "inf", which JSON has no number for."""
+        worst = "inf" if self.worst == float("inf") else self.worst
+        return {"name": self.name, "status": self.status, "reason": self.reason, "worst": worst, "bound": self.bound}
+
+    def __str__(self) -> str:
+        return f"{self.status}  {self.name}  {self.reason}"
+
+
+def selfcheck(bundle: Bundle, host: Host | None = None, threads: int = 1) -> list[Check]:
+    """One Check per entry, in the order of `bundle.entries()`. Raises nothing for a wrong number: that is a `failed` check.
+
+    Errors: CorruptError, EngineError where an artifact cannot even be loaded.
+    """
+    entries = list(bundle.entries())
+    done = {e.build_key: _check(bundle, e, host or this_host(), threads) for e in entries if e.spec.kind != "builder"}
+    users = _users_of_builders(bundle, entries)
+    for entry in entries:
+        if entry.spec.kind == "builder":
+            done[entry.build_key] = _check_builder(entry, [done[k] for k in users.get(entry.build_key, [])], host or this_host())
+    return [done[e.build_key] for e in entries]
+
+
+def _check(bundle: Bundle, entry: Entry, host: Host, threads: int) -> Check:
+    refusal = host.refusal(entry.target)
+    if refusal is not None:
+        return Check(entry.name, SKIPPED, refusal)
+    if entry.witness is None:
+        return Check(entry.name, SKIPPED, entry.witness_status)
+    builder = None
+    if entry.spec.fused:
+        try:
+            builder = bundle.load(builder_entry(bundle, entry))
+        except NoVariant as miss:
+            return Check(entry.name, SKIPPED, miss.fact)
+    outcome = replay(entry, bundle.load(entry), builder, threads)
+    return Check(entry.name, PASSED if outcome.passed else FAILED, str(outcome), outcome.worst, outcome.bound)
+
+
+def _users_of_builders(bundle: Bundle, entries: list[Entry]) -> dict[str, list[str]]:
+    """{build key of a builder: build keys of the fused entries that use it}."""
+    users: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.spec.fused:
+            try:
+                users.setdefault(builder_entry(bundle, entry).build_key, []).append(entry.build_key)
+            except NoVariant:
+                continue
+    return users
+
+
+def _check_builder(entry: Entry, users: list[Check], host: Host) -> Check:
+    refusal = host.refusal(entry.target)
+    if refusal is not None:
+        return Check(entry.name, SKIPPED, refusal)
+    ran = [c for c in users if c.status != SKIPPED]
+    if not ran:
+        return Check(entry.name, SKIPPED, "no fused operator beside it that could be replayed")
+    failed = [c for c in ran if c.status == FAILED]
+    # Blocks are shared: where one user is right and another wrong, the user is at fault, but nobody should rely on either.
+    shown = (failed or ran)[0]
+    return Check(entry.name, FAILED if failed else PASSED, f"by {shown.name}: {shown.reason}", shown.worst, shown.bound)
