@@ -48,14 +48,14 @@ inline void sum_sites(lqcd_pool* pool, double* partials, double (&sums)[K], cons
   for (int p = 0; p < kPlanes; ++p) results[p] = sums[p] / (3.0 * double(kSites));
 }
 
-// 1 - Re tr P / 3 is formed per plaquette: near the cold field the difference of two large sums would lose digits.
+// 3 - Re tr P is formed per plaquette: near the cold field the difference of two large sums would lose digits.
 [[maybe_unused]] void wilson_action(double* results, const Workspace& w, double beta, lqcd_pool* pool) {
   double sums[1];
   sum_sites<1>(pool, w.partials, sums, [&](const Site& x, auto add) {
     for (int p = 0; p < kPlanes; ++p)
-      add(0, 1.0 - L::real_trace_plaquette(w.field, x, kPlane[p][0], kPlane[p][1]) * (1.0 / 3.0));
+      add(0, 3.0 - L::real_trace_plaquette(w.field, x, kPlane[p][0], kPlane[p][1]));
   });
-  results[0] = beta * sums[0];
+  results[0] = beta * sums[0] / 3.0;
 }
 
 [[maybe_unused]] void topological_charge(double* results, const Workspace& w, lqcd_pool* pool) {
