@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -90,7 +91,7 @@ def test_the_action_only_falls():
     for _ in range(10):
         links = wilson_flow_step(links, 0.02)
         actions.append(wilson_action(links, 1.0))
-    assert all(b < a for a, b in zip(actions, actions[1:], strict=False))
+    assert all(b < a for a, b in pairwise(actions))
 
 
 @pytest.mark.parametrize("nc", [2, 3])

@@ -67,7 +67,7 @@ def test_weak_field_reference(data_dir):
 @pytest.mark.parametrize("index", range(5))
 def test_synthetic_reference(data_dir, index):
     r = json.loads((data_dir / "synthetic_reference.json").read_text())[index]
-    links = synthetic_links(r["dims_tzyx"], r["eps"])
+    links = synthetic_links(tuple(r["dims_tzyx"]), r["eps"])
     assert abs(plaquette(links) - r["plaquette"]) < TIGHT
     planes = dict(zip(PLANES, plaquette_planes(links).tolist(), strict=True))
     for key, value in r["planes_tzyx"].items():
