@@ -6,6 +6,7 @@
     rules.py      what several keys mean together: impossible combinations, rules that match nothing
     load.py       file -> Recipe, every issue with file:line:column in one RecipeError
     expand.py     Recipe -> variants, lazily, in a stable order
+    __main__.py   prints the JSON Schema
     variant.py    Variant = spec + target + build parameters
 
 Nothing here imports torch, a program or a compiler.
