@@ -30,7 +30,11 @@ def refuse_inexpressible(variants: Iterable[Variant], reasons: Mapping[Variant, 
         more = f" (and {len(covered) - 1} more)" if len(covered) > 1 else ""
         details.append(f"{covered[0][1]}{more}: {covered[0][2]}; {toml_rule(rule)}")
     number = "1 variant" if len(reasons) == 1 else f"{len(reasons)} variants"
-    raise RecipeError(f"recipe: has {number} that no program can express", details=details)
+    raise RecipeError(
+        f"recipe: has {number} that no program can express",
+        details=details,
+        hint="where an [[include]] asks for it, narrow that one: excludes do not touch it",
+    )
 
 
 def _values(variant: Variant) -> dict[str, Any]:
