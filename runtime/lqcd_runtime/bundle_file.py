@@ -13,7 +13,7 @@ import os
 from lqcd_runtime.bundle_layout import CENTRAL_SIZE, HEAD, INDEX_HEAD, INDEX_MAGIC, INDEX_RECORD, read_central, read_end
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError, LqcdError
-from lqcd_runtime.manifest import BUNDLE_SCHEMA, Entry, check_conventions, check_schema
+from lqcd_runtime.manifest import BUNDLE_SCHEMA, Entry, check_conventions, check_schema, parse_object
 from lqcd_runtime.target import TARGETS
 
 TYPE_CHECKING = False
@@ -47,8 +47,6 @@ class BundleFile:
             raise
 
     def _open(self) -> None:
-        import json
-
         at, self.member_count, self.manifest_sha256 = read_end(self._view, self.where)
         self._central = at
         self._head: dict[str, tuple[int, int]] = {}
@@ -59,7 +57,7 @@ class BundleFile:
             self._head[name] = (data, size)
         raw = self.bytes_of("manifest.json")
         self._same(sha256_hex(raw), self.manifest_sha256, "manifest.json")
-        self.manifest: dict[str, Any] = json.loads(raw)
+        self.manifest = parse_object(raw, f"{self.where}: manifest.json")
         check_schema(self.manifest.get("schema"), BUNDLE_SCHEMA, self.where)
         check_conventions(self.manifest.get("conventions"), self.where)
         self._check_head("index.bin")
@@ -76,7 +74,11 @@ class BundleFile:
     def _check_head(self, name: str) -> None:
         """Compare one of the head members with the manifest."""
         start, size = self._head[name]
-        self._same(sha256_hex(self._view[start : start + size]), self.manifest["members"][name]["sha256"], name)
+        try:
+            expected = self.manifest["members"][name]["sha256"]
+        except (KeyError, TypeError) as err:
+            raise CorruptError(f"{self.where}: its manifest does not list {name}") from err
+        self._same(sha256_hex(self._view[start : start + size]), expected, name)
 
     def _same(self, found: str, expected: object, member: str) -> None:
         if found != expected:
@@ -109,9 +111,8 @@ class BundleFile:
 
     def entry(self, i: int) -> Entry:
         """The entry of index row i. Errors: CorruptError, TooNewError."""
-        import json
-
-        entry = Entry.from_dict(json.loads(self.line(i)), f"{self.where}: entry {i}")
+        where = f"{self.where}: entry {i}"
+        entry = Entry.from_dict(parse_object(self.line(i), where), where)
         key, _, _, _, target = self.row(i)
         if entry.spec_key != key.hex() or entry.target != target:
             raise CorruptError(f"{self.where}: index row {i} points at {entry.name}", expected=f"{key.hex()} {target}")
@@ -154,15 +155,17 @@ class BundleFile:
 
         Not compared with digests; what is shown of the winner is read by `entry`.
         """
+        if self._map is None:
+            return
         start, size = self._head["entries.jsonl"]
-        lines = self.bytes_of("entries.jsonl")
         for i in range(self.count):
             _, _, offset, length, _ = self.row(i)
-            first = lines.find(b'"spec":{', offset, offset + length) + 7
-            last = lines.find(b',"spec_key":"', first, offset + length)
-            if first < 7 or last < 0 or offset + length > size:
-                raise CorruptError(f"{self.where}: entry {i} at byte {start + offset} has no spec")
-            yield i, lines[first:last]
+            line, end = start + offset, start + min(offset + length, size)
+            first = self._map.find(b'"spec":{', line, end) + 7
+            last = self._map.find(b',"spec_key":"', first, end)
+            if first < 7 or last < 0:
+                raise CorruptError(f"{self.where}: entry {i} at byte {line} has no spec")
+            yield i, self._map[first:last]
 
     def read_blob(self, sha256: str) -> bytes:
         """The bytes with this digest, a private copy made before the comparison.
@@ -175,11 +178,13 @@ class BundleFile:
 
     def members(self) -> dict[str, dict[str, Any]]:
         """{member: {"sha256", "size", "crc32"}} of all members but manifest.json and signatures."""
-        import json
-
         self._check_head("members.json")
-        listed: dict[str, dict[str, Any]] = json.loads(self.bytes_of("members.json"))
-        return {**self.manifest["members"], **listed}
+        where = f"{self.where}: members.json"
+        listed = {**self.manifest["members"], **parse_object(self.bytes_of("members.json"), where)}
+        for name, facts in listed.items():
+            if not isinstance(facts, dict) or [type(facts.get(k)) for k in ("sha256", "size", "crc32")] != [str, int, str]:
+                raise CorruptError(f"{where}: does not describe {name}")
+        return listed
 
     def record(self, build_key: str) -> bytes:
         """The whole build record (pre-image of the key, provenance), compared with its digest. Errors: CorruptError."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 import zlib
 
 from lqcd_runtime.bundle_layout import GROUPS, HEAD, Member, place, read_central, sort_key, tail
-from lqcd_runtime.digest import canonical_json, sha256_hex
+from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError, UsageError
-from lqcd_runtime.manifest import CODE, Entry, entry_dict
+from lqcd_runtime.manifest import CODE, Entry, entry_dict, parse_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from lqcd_runtime.bundle_file import BundleFile
 
 
@@ -44,13 +46,16 @@ def verify(bundle: BundleFile) -> int:
         at += len(piece)
     if at != len(view):
         raise CorruptError(f"{where}: has the wrong size", expected=at, found=len(view))
-    _compare_entries(bundle, listed)
+    _compare_entries(bundle, listed, {member.name: member for member in members})
     return len(view)
 
 
-def _expected_members(bundle: BundleFile, listed: dict[str, dict[str, object]]) -> list[Member]:
+def _expected_members(bundle: BundleFile, listed: dict[str, dict[str, Any]]) -> list[Member]:
     """All members as the manifest says, plus manifest.json itself and the signatures that the directory names."""
-    sized = {name: (int(str(f["size"])), int(str(f["crc32"]), 16)) for name, f in listed.items()}
+    try:
+        sized = {name: (int(f["size"]), int(f["crc32"], 16)) for name, f in listed.items()}
+    except ValueError as err:
+        raise CorruptError(f"{bundle.where}: its list of members has a CRC that is no number", found=err) from err
     manifest = bundle.bytes_of("manifest.json")
     sized["manifest.json"] = (len(manifest), zlib.crc32(manifest))
     at = bundle.central
@@ -79,10 +84,8 @@ def _compare(view: memoryview, at: int, expected: bytes, what: str) -> None:
     )
 
 
-def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, object]]) -> None:
+def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], places: dict[str, Member]) -> None:
     """Index, entries, records and blobs must agree, and the index must be sorted, or a binary search would miss."""
-    import json
-
     last: tuple[bytes, int] | None = None
     at = 0
     for i in range(bundle.count):
@@ -95,13 +98,17 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, object]]) -
         if offset != at:
             raise CorruptError(f"{bundle.where}: entry {i} is not where the one before ends", expected=at, found=offset)
         at += length + 1
-        _compare_entry(bundle, listed, entry, json.loads(bundle.record(entry.build_key)))
+        record = places.get(f"records/{entry.build_key}.json")
+        if record is None:
+            raise CorruptError(f"{bundle.where}: has no record of {entry.name}")
+        # The bytes were compared with their digest before.
+        _compare_entry(bundle, listed, entry, parse_object(bytes(bundle.view[record.data : record.end]), record.name))
     if at != len(bundle.bytes_of("entries.jsonl")):
         raise CorruptError(f"{bundle.where}: entries.jsonl has lines that no index row names")
 
 
-def _compare_entry(bundle: BundleFile, listed: dict[str, dict[str, object]], entry: Entry, record: dict[str, object]) -> None:
-    if canonical_json(entry_dict(record)) != canonical_json(entry.as_dict()):
+def _compare_entry(bundle: BundleFile, listed: dict[str, dict[str, Any]], entry: Entry, record: dict[str, Any]) -> None:
+    if entry_dict(record) != entry.as_dict():
         raise CorruptError(f"{bundle.where}: the record of {entry.name} differs from its entry")
     for role, output in entry.outputs.items():
         blob = listed.get(f"blobs/{output['sha256']}")

@@ -22,6 +22,19 @@ NOT_IN_ENTRY = ("components", "provenance", "seal")
 CODE = "code"
 
 
+def parse_object(data: bytes, where: str) -> dict[str, Any]:
+    """A JSON object. Errors: CorruptError for anything else, a too deep nesting included."""
+    import json
+
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as err:
+        raise CorruptError(f"{where}: is not JSON", found=err) from err
+    if not isinstance(value, dict):
+        raise CorruptError(f"{where}: is not a JSON object", found=type(value).__name__)
+    return value
+
+
 def check_schema(found: object, known: str, where: str) -> None:
     """Accept exactly `known`. Errors: TooNewError for a later version of the same schema, CorruptError for anything else."""
     if found == known:

@@ -1,0 +1,213 @@
+"""One changed byte anywhere in a bundle is refused by `verify`, and nobody who opens and loads ever gets a wrong byte.
+
+Every byte of headers and payload is changed; of padding (zeros between members) every seventh byte and its edges.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lqcd_runtime import bundle_layout
+from lqcd_runtime.bundle import open_bundle
+from lqcd_runtime.bundle_writer import write_bundle
+from lqcd_runtime.digest import canonical_json, sha256_hex
+from lqcd_runtime.errors import CorruptError, LqcdError, TooNewError
+from lqcd_runtime.signature import Spec
+from tests.made import RECIPE, bundle_bytes, code_of, record
+
+SPEC = Spec("wilson", "4x4x4x4", "float64")
+TARGET = "x86-64-v2"
+
+
+@pytest.fixture(scope="module")
+def whole() -> bytes:
+    return bundle_bytes([record(SPEC, TARGET)], signatures={"signatures/key.sig": b"s" * 64})
+
+
+def places(data: bytes) -> list[int]:
+    """Offsets to change: all but the inner part of zero runs, of which every seventh byte."""
+    chosen = []
+    for at in range(len(data)):
+        around = data[max(0, at - 4) : at + 5]
+        if at % 7 == 0 or any(around):
+            chosen.append(at)
+    return chosen
+
+
+def load(path: Path) -> bytes:
+    with open_bundle(path) as bundle:
+        entry = bundle.find(SPEC)[0]
+        assert entry.name == f"{SPEC.name}@{TARGET}"
+        return bundle.read_blob(entry.code["sha256"])
+
+
+def changed(path: Path, data: bytes, at: int, flip: int) -> Iterator[None]:
+    fd = os.open(path, os.O_RDWR)
+    os.pwrite(fd, bytes([data[at] ^ flip]), at)
+    yield
+    os.pwrite(fd, data[at : at + 1], at)
+    os.close(fd)
+
+
+def test_every_byte_counts(tmp_path: Path, whole: bytes) -> None:
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(whole)
+    expected = load(path)
+    assert expected == code_of(SPEC, TARGET)
+    unnoticed, wrong = [], []
+    chosen = places(whole)
+    for i, at in enumerate(chosen):
+        for _ in changed(path, whole, at, 1 << (i % 8)):
+            try:
+                with open_bundle(path) as bundle:
+                    bundle.verify()
+                unnoticed.append(at)
+            except CorruptError as err:
+                assert str(path) in err.fact
+            except TooNewError:
+                wrong.append(at)  # no single bit makes a version of ours a later one before a digest is wrong
+            try:
+                if load(path) != expected:
+                    wrong.append(at)
+            except CorruptError:
+                pass
+    assert not unnoticed and not wrong
+    assert len(chosen) > len(whole) // 7
+    with open_bundle(path) as bundle:
+        assert bundle.verify() == len(whole)
+
+
+def test_every_truncation_and_every_addition_is_refused_at_once(tmp_path: Path, whole: bytes) -> None:
+    path = tmp_path / "x.lqcd"
+    for size in [*range(1, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:size])
+        with pytest.raises(CorruptError, match="truncated"):
+            open_bundle(path)
+    for added in (b"\0", b"x" * 107, whole):
+        path.write_bytes(whole + added)
+        with pytest.raises(CorruptError), open_bundle(path) as bundle:
+            bundle.verify()
+
+
+def test_members_swapped_or_removed_are_noticed(tmp_path: Path) -> None:
+    """A blob of another bundle in the place of ours, of the same size: only the digest knows."""
+    ours, theirs = b"a" * 5000, b"b" * 5000
+    data = bytearray(bundle_bytes([record(SPEC, TARGET, ours)], [ours]))
+    forged = bundle_bytes([record(SPEC, TARGET, theirs)], [theirs])
+    start = data.index(ours)
+    data[start : start + 5000] = forged[forged.index(theirs) :][:5000]
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(data)
+    with pytest.raises(CorruptError, match=sha256_hex(ours)):
+        load(path)
+    with open_bundle(path) as bundle, pytest.raises(CorruptError, match=f"blobs/{sha256_hex(ours)}"):
+        bundle.verify()
+
+
+def rewritten(change: Callable[[dict[str, bytes]], None]) -> bytes:
+    """A bundle whose members were changed and whose headers, CRCs and comment are right again: a forger with our own writer."""
+    import zipfile
+    import zlib
+
+    with zipfile.ZipFile(io.BytesIO(bundle_bytes([record(SPEC, TARGET)]))) as z:
+        members = {name: z.read(name) for name in z.namelist()}
+    change(members)
+    out = io.BytesIO()
+    placed = bundle_layout.place(
+        (n, len(members[n]), zlib.crc32(members[n])) for n in sorted(members, key=bundle_layout.sort_key)
+    )  # fmt: skip
+    for m in placed:
+        out.write(m.local_header() + members[m.name])
+    out.write(b"".join(bundle_layout.tail(placed, sha256_hex(members["manifest.json"]))))
+    return out.getvalue()
+
+
+def of_the_future(members: dict[str, bytes]) -> None:
+    members["manifest.json"] = members["manifest.json"].replace(b"bundle/v1", b"bundle/v2")
+
+
+def other_conventions(members: dict[str, bytes]) -> None:
+    members["manifest.json"] = members["manifest.json"].replace(b"degrand-rossi", b"chiral-basis1")
+
+
+def stranger(members: dict[str, bytes]) -> None:
+    members["blobs/" + "0" * 64] = b"not listed"
+
+
+def no_json(members: dict[str, bytes]) -> None:
+    members["manifest.json"] = b"[1, 2"
+
+
+def a_list(members: dict[str, bytes]) -> None:
+    members["manifest.json"] = b"[]"
+
+
+def short_index(members: dict[str, bytes]) -> None:
+    members["index.bin"] = members["index.bin"][:-1]
+    replace_digest(members, "index.bin")
+
+
+def foreign_target(members: dict[str, bytes]) -> None:
+    members["index.bin"] = members["index.bin"][:-4] + b"\xff\0\0\0"
+    replace_digest(members, "index.bin")
+
+
+def far_entry(members: dict[str, bytes]) -> None:
+    members["index.bin"] = members["index.bin"][:-16] + b"\xff" * 7 + members["index.bin"][-9:]
+    replace_digest(members, "index.bin")
+
+
+def replace_digest(members: dict[str, bytes], name: str) -> None:
+    import json
+    import zlib
+
+    manifest: dict[str, Any] = json.loads(members["manifest.json"])
+    data = members[name]
+    manifest["members"][name] = {"sha256": sha256_hex(data), "size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+    members["manifest.json"] = canonical_json(manifest)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (of_the_future, TooNewError),
+        (other_conventions, CorruptError),
+        (stranger, CorruptError),
+        (no_json, CorruptError),
+        (a_list, CorruptError),
+        (short_index, CorruptError),
+        (foreign_target, CorruptError),
+        (far_entry, CorruptError),
+    ],
+)
+def test_well_formed_nonsense_is_a_clean_error(
+    tmp_path: Path, change: Callable[[dict[str, bytes]], None], error: type[LqcdError]
+) -> None:
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(rewritten(change))
+    with pytest.raises(error), open_bundle(path) as bundle:
+        bundle.verify()
+
+
+def test_a_rewritten_bundle_without_changes_is_the_same_bundle() -> None:
+    assert rewritten(lambda members: None) == bundle_bytes([record(SPEC, TARGET)])
+
+
+def test_writing_needs_one_blob_in_memory_at_a_time() -> None:
+    """`read_blob` is asked for each blob when its turn comes, in the order of the file."""
+    records = [record(Spec("wilson", (4, 4, 4, n)), TARGET) for n in range(2, 6)]
+    blobs = {r["outputs"]["code"]["sha256"]: code_of(Spec.from_dict(r["spec"]), TARGET) for r in records}
+    asked: list[str] = []
+
+    def read(digest: str) -> bytes:
+        asked.append(digest)
+        return blobs[digest]
+
+    write_bundle(io.BytesIO(), name="made", recipe=RECIPE, records=records, read_blob=read)
+    assert asked[-4:] == sorted(blobs) and len(asked) == 8
