@@ -20,6 +20,7 @@ R = TypeVar("R")
 # Errors of network file systems that go away when the call is made again by path (NFS: ESTALE after a server-side replace, EBUSY
 # while another client holds a silly-renamed file).
 PASSING = frozenset({errno.EINTR, errno.ESTALE, errno.EBUSY})
+INTERRUPTED = frozenset({errno.EINTR})
 ATTEMPTS = 6
 FIRST_PAUSE_SECONDS = 0.005
 
@@ -149,13 +150,13 @@ class Retrying:
         self._fs = fs
         self._sleep = sleep
 
-    def _again(self, call: Callable[[], R]) -> R:
+    def _again(self, call: Callable[[], R], passing: frozenset[int] = PASSING) -> R:
         pause = FIRST_PAUSE_SECONDS
         for _ in range(ATTEMPTS - 1):
             try:
                 return call()
             except OSError as error:
-                if error.errno not in PASSING:
+                if error.errno not in passing:
                     raise
                 if error.errno != errno.EINTR:
                     self._sleep(pause)
@@ -166,10 +167,12 @@ class Retrying:
         return self._again(lambda: self._fs.open_new(path, mode))
 
     def write(self, handle: int, data: memoryview) -> int:
-        return self._again(lambda: self._fs.write(handle, data))
+        # Only EINTR promises that nothing was taken; after any other error the file is given up and written anew.
+        return self._again(lambda: self._fs.write(handle, data), INTERRUPTED)
 
     def fsync(self, handle: int) -> None:
-        self._again(lambda: self._fs.fsync(handle))
+        # A failed fsync may have dropped the dirty pages, so that a second one succeeds over lost bytes.
+        self._again(lambda: self._fs.fsync(handle), INTERRUPTED)
 
     def close(self, handle: int) -> None:
         with contextlib.suppress(InterruptedError):  # the handle is gone all the same; closing again could close another's

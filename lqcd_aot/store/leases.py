@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,12 +23,16 @@ LEASE_SCHEMA = "lqcd-aot/lease/v1"
 CLOCK_SKEW_SECONDS = 60  # hosts of one cluster agree this well, or the work is done twice
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.002, 0.1
 
+# Tokens this process holds: a lease of ours that is not here was left because its file could not be removed.
+_held: set[str] = set()
+
 
 class Holder(NamedTuple):
-    """Who holds a lease, and until when (seconds since the epoch)."""
+    """Who holds a lease, and until when (seconds since the epoch). token: tells one acquisition from all others."""
 
     owner: Owner
     expires: int
+    token: str
 
     def __str__(self) -> str:
         return f"process {self.owner.pid} on {self.owner.host}"
@@ -45,8 +50,11 @@ class Lease:
 
     def release(self) -> None:
         """Give it back. Never fails: a lease left behind expires."""
-        if self._holder is not None and self._leases.holder(self._name) == self._holder:
+        if self._holder is None:
+            return
+        if self._leases.holder(self._name) == self._holder:
             self._leases.drop(self._name)
+        _held.discard(self._holder.token)
         self._holder = None
 
 
@@ -66,18 +74,23 @@ class Leases:
 
     def acquire(self, name: str, *, seconds: float) -> Lease | None:
         """A lease for at most `seconds`, or None while another live process holds it."""
-        holder = Holder(this_process(), int(self._clock() + seconds) + 1)
+        holder = Holder(this_process(), int(self._clock() + seconds) + 1, secrets.token_hex(16))
         path, data = self._layout.entry("leases", name), _spell(holder)
-        for _ in range(2):
-            try:
+        _held.add(holder.token)
+        try:
+            for _ in range(2):
                 if self._writer.create_lease(path, data):
                     return Lease(self, name, holder)
-            except OSError:
-                return Lease(self, name, None)
-            current = self.holder(name)
-            if current is not None and not self._is_over(current):
-                return None
-            self._pass_over(name, current)
+                current = self.holder(name)
+                if current == holder:  # the call that made it was reported as failed
+                    return Lease(self, name, holder)
+                if current is not None and not self._is_over(current):
+                    break
+                self._pass_over(name, current)
+        except OSError:
+            _held.discard(holder.token)
+            return Lease(self, name, None)
+        _held.discard(holder.token)
         return None
 
     def wait(self, name: str, *, seconds: float) -> Lease:
@@ -95,7 +108,7 @@ class Leases:
         try:
             value = json.loads(self._fs.read(self._layout.entry("leases", name)))
             owner = Owner(str(value["host"]), int(value["pid"]), int(value["start"]))
-            return Holder(owner, int(value["expires"]))
+            return Holder(owner, int(value["expires"]), str(value["token"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -105,6 +118,8 @@ class Leases:
             self._fs.unlink(self._layout.entry("leases", name))
 
     def _is_over(self, holder: Holder) -> bool:
+        if holder.owner == this_process() and holder.token not in _held:
+            return True
         return holder.owner.is_dead() or self._clock() > holder.expires + CLOCK_SKEW_SECONDS
 
     def _pass_over(self, name: str, judged: Holder | None) -> None:
@@ -114,5 +129,5 @@ class Leases:
 
 
 def _spell(holder: Holder) -> bytes:
-    value = {"schema": LEASE_SCHEMA, **holder.owner._asdict(), "expires": holder.expires}
+    value = {"schema": LEASE_SCHEMA, **holder.owner._asdict(), "expires": holder.expires, "token": holder.token}
     return json.dumps(value, sort_keys=True).encode()

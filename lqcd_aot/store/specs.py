@@ -33,6 +33,11 @@ class Specs:
         except (OSError, ValueError):
             return {}
 
+    def announce(self, record: Record) -> None:
+        """Name a record that is about to be published, where its spec has none for this target. Errors: StoreError."""
+        if record["target"] not in self.get(record["spec_key"]):
+            self.add(record)
+
     def add(self, record: Record) -> None:
         """Name this record as the latest of its spec and target. Errors: StoreError."""
         self.merge(record["spec_key"], record["spec"], {record["target"]: record["build_key"]})
@@ -45,6 +50,7 @@ class Specs:
             try:
                 now = self.get(spec_key)
                 if records.items() <= now.items():
+                    self._writer.settle(path)
                     return
                 index = {"schema": SPEC_SCHEMA, "spec_key": spec_key, "spec": spec, "records": {**now, **records}}
                 self._writer.replace(path, seal(index))

@@ -5,7 +5,6 @@ Owns opening, VERSION and the wiring of the parts. Knows bytes, digests and reco
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any
 
@@ -86,7 +85,12 @@ class Store:
         return self.blobs.read(digest)
 
     def publish(self, record: Record) -> Published:
-        """Add a record whose blobs are stored, name it in its spec's index, forget the key's failure."""
+        """Add a record whose blobs are stored, name it in its spec's index, forget the key's failure.
+
+        Order: blobs (by the caller), the index where it has nothing for this target yet, the record, the index where it named an
+        older one. So a writer killed anywhere leaves no record that its spec does not lead to, and hides no older one.
+        """
+        self.specs.announce(record)
         published = self.records.publish(record)
         self.specs.add(published.record)
         self.failures.forget(record["build_key"])
@@ -120,8 +124,6 @@ class Store:
 
     def create(self) -> None:
         """Make the folders and VERSION where they are not yet there; many processes may do so at once. Errors: StoreError."""
-        with translated(self.root):
-            self._make_parents(self.root)
         self._make_folders()
         if not self._version_text():
             self.writer.create(self.layout.version, VERSION_TEXT)
@@ -149,30 +151,20 @@ class Store:
 
     def is_foreign(self) -> bool:
         """Whether the folder holds things, and they are not a store's."""
-        names = set(listed(self.fs, self.root))
+        with translated(self.root):
+            names = set(listed(self.fs, self.root))
         return "VERSION" not in names and bool(names - {f for f in FOLDERS if "/" not in f})
 
     def _version_text(self) -> bytes:
         try:
-            return self.fs.read(self.layout.version)
-        except OSError:
+            with translated(self.root):
+                return self.fs.read(self.layout.version)
+        except FileNotFoundError:
             return b""
 
     def _make_folders(self) -> None:
-        with translated(self.root):
-            for name in FOLDERS:
-                self.writer.folder(self.layout.folder(name))
-
-    def _make_parents(self, path: str) -> None:
-        with contextlib.suppress(OSError):
-            if self.fs.stat(path).is_dir:
-                return
-        parent = os.path.dirname(path)
-        if parent != path:
-            self._make_parents(parent)
-        with contextlib.suppress(FileExistsError):
-            self.fs.mkdir(path, None)
-        self.fs.fsync_dir(parent)
+        for name in FOLDERS:
+            self.writer.folder(self.layout.folder(name))
 
 
 def open_store(root: str | os.PathLike[str], *, create: bool = False, fs: FileSystem | None = None) -> Store:

@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Iterator
 
-from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.fs import PASSING, FileSystem
 from lqcd_aot.store.layout import Layout
 from lqcd_aot.store.owner import this_process
 from lqcd_runtime.errors import StoreError
@@ -33,6 +33,7 @@ class Writer:
         self._fs = fs
         self._layout = layout
         self._mode: int | None = None
+        self._anchored: set[str] = set()
 
     @property
     def folder_mode(self) -> int:
@@ -66,34 +67,67 @@ class Writer:
             self._fs.rename(source, target)
             self._fs.fsync_dir(os.path.dirname(source))
 
+    def settle(self, path: str) -> None:
+        """Make durable the entry that another writer, perhaps killed since, gave this name. Errors: StoreError."""
+        with translated(self._layout.root), contextlib.suppress(FileNotFoundError):
+            self._fs.fsync_dir(os.path.dirname(path))
+
     def remove(self, path: str) -> None:
         """Remove a name; one that is absent is as good."""
         with translated(self._layout.root), contextlib.suppress(FileNotFoundError):
             self._fs.unlink(path)
 
     def folder(self, path: str) -> None:
-        """Make sure a folder exists, and that its entry in its parent survives a power loss."""
-        try:
-            self._fs.mkdir(path, self.folder_mode)
-        except FileExistsError:
-            return  # whoever made it synchronises the parent before writing into it; so does the loop below for ourselves
-        self._fs.fsync_dir(os.path.dirname(path))
+        """Make sure a folder of the store exists and survives a power loss. Errors: StoreError."""
+        with translated(self._layout.root):
+            self._folder(path)
+
+    def _folder(self, path: str) -> None:
+        # Its entry in its parent is synchronised even where it exists already: whoever made it may have been killed before doing
+        # so. Once per process.
+        if path in self._anchored:
+            return
+        if path == self._layout.root:
+            self._anchor_root()
+        else:
+            parent = os.path.dirname(path)
+            self._folder(parent)
+            with contextlib.suppress(FileExistsError):
+                self._fs.mkdir(path, self.folder_mode)
+            self._fs.fsync_dir(parent)
+        self._anchored.add(path)
+
+    def _anchor_root(self) -> None:
+        """Make the store's own folder and all above it, as the umask says, and synchronise the whole chain."""
+        chain = [self._layout.root]
+        while (parent := os.path.dirname(chain[-1])) != chain[-1]:
+            chain.append(parent)
+        for path in reversed(chain[:-1]):
+            try:
+                self._fs.stat(path)
+            except FileNotFoundError:
+                with contextlib.suppress(FileExistsError):
+                    self._fs.mkdir(path, None)
+            # A folder above that we may pass but not read cannot be synchronised by us, and is not ours to make durable.
+            with contextlib.suppress(PermissionError):
+                self._fs.fsync_dir(os.path.dirname(path))
 
     def _write(self, path: str, data: bytes, *, replace: bool, durable: bool = True) -> bool:
         for attempt in range(ATTEMPTS):
             try:
                 return self._write_once(path, data, replace=replace, durable=durable)
-            except FileNotFoundError:
-                # The temporary file or the folder went away: a cleaner took us for dead, or a rename that a network file system
-                # reports late had already happened. Both are settled by writing again.
-                if attempt == ATTEMPTS - 1:
+            except OSError as error:
+                # The temporary file or the folder went away (a cleaner took us for dead), or a call that a network file system
+                # reported as failed had taken effect. Writing a new temporary file settles all of these.
+                if attempt == ATTEMPTS - 1 or error.errno not in {errno.ENOENT, errno.EEXIST, *PASSING}:
                     raise
+                self._anchored.clear()
         raise AssertionError("unreachable")
 
     def _write_once(self, path: str, data: bytes, *, replace: bool, durable: bool) -> bool:
         fs, folder = self._fs, os.path.dirname(path)
         temporary = f"{self._layout.tmp}/{this_process().temp_name()}"
-        self.folder(folder)
+        self._folder(folder)
         try:
             handle = fs.open_new(temporary, self.file_mode)
             try:
@@ -144,7 +178,7 @@ class Writer:
 
 @contextlib.contextmanager
 def translated(root: str) -> Iterator[None]:
-    """Turn an operating-system error of a write into one StoreError; FileNotFoundError and FileExistsError pass through."""
+    """Turn an operating-system error into one StoreError; FileNotFoundError and FileExistsError pass through."""
     try:
         yield
     except (FileNotFoundError, FileExistsError):
@@ -154,10 +188,10 @@ def translated(root: str) -> Iterator[None]:
 
 
 def store_error(root: str, error: OSError) -> StoreError:
-    """One clear error for a store that cannot be written. Nothing half-written stays behind."""
+    """One clear error for a store folder that the operating system refuses. Nothing half-written stays behind."""
     found = f"{error.strerror or error} (errno {error.errno})"
     if error.errno in NO_ROOM:
         return StoreError(f"store {root}: has no room left", found=found, hint="free some space, then run the same command again")
     if error.errno in READ_ONLY:
         return StoreError(f"store {root}: cannot be written", found=found, hint="--store FOLDER names one that can")
-    return StoreError(f"store {root}: a write failed", found=found, hint="check the file system, then run the same command again")
+    return StoreError(f"store {root}: its file system failed", found=found, hint="check it, then run the same command again")
