@@ -1,18 +1,18 @@
-"""Loads and runs ahead-of-time compiled lattice QCD artifacts. The door: eleven names, each loaded when first used.
+"""Loads and runs ahead-of-time compiled lattice QCD artifacts. The door: every name loaded when first used.
 
     import lqcd_runtime as lqcd
     bundle = lqcd.open("wilson.lqcd")                  # or a store folder
     gauge = lqcd.load_gauge("cfg.lime")
     print(lqcd.observe(bundle, gauge, "plaquette"))
     D = bundle.operator("wilson", gauge=gauge, mass=0.1, t_boundary=-1)
-    prop, info = lqcd.propagator(D, lqcd.point_source((0, 0, 0, 0)))
+    prop = lqcd.propagator(D, source=lqcd.point_source((0, 0, 0, 0)))
     print(lqcd.pion_correlator(prop))
 
     formats      manifest, bundle_layout, bundle_writer, bundle_file, bundle_verify, store_reader, digest, conventions
     choice       signature (what can be asked), target (what this machine runs), select, bundle (the facade), operator_choice
     running      engines/, arrays, inputs, packed, operator, composed, gauge_calls
     trust        witness, witness_bound, replay, self_check
-    physics      fields, noise, geometry, gauge_io/, solvers/, observables/, propagator
+    physics      fields, noise, geometry, sources, gauge_io/, solvers/, observables/
 
 Importing this package loads a fraction of the standard library and nothing else; numpy comes with the first field.
 """
@@ -23,8 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lqcd_runtime.bundle import open_bundle as open
     from lqcd_runtime.gauge_io import load_gauge, write_gauge
+    from lqcd_runtime.observables.correlators import effective_mass, meson_correlator, pion_correlator
+    from lqcd_runtime.observables.observe import observe
+    from lqcd_runtime.observables.propagator import propagator
     from lqcd_runtime.self_check import selfcheck
     from lqcd_runtime.solvers import solve
+    from lqcd_runtime.sources import noise_source, point_source, wall_source
 
 _DOOR = {
     "open": ("bundle", "open_bundle"),
@@ -32,9 +36,20 @@ _DOOR = {
     "write_gauge": ("gauge_io", "write_gauge"),
     "selfcheck": ("self_check", "selfcheck"),
     "solve": ("solvers", "solve"),
+    "observe": ("observables.observe", "observe"),
+    "propagator": ("observables.propagator", "propagator"),
+    "pion_correlator": ("observables.correlators", "pion_correlator"),
+    "meson_correlator": ("observables.correlators", "meson_correlator"),
+    "effective_mass": ("observables.correlators", "effective_mass"),
+    "point_source": ("sources", "point_source"),
+    "wall_source": ("sources", "wall_source"),
+    "noise_source": ("sources", "noise_source"),
 }
 
-__all__ = ["load_gauge", "open", "selfcheck", "solve", "write_gauge"]
+__all__ = [
+    "effective_mass", "load_gauge", "meson_correlator", "noise_source", "observe", "open", "pion_correlator", "point_source",
+    "propagator", "selfcheck", "solve", "wall_source", "write_gauge",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

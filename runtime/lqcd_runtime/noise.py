@@ -2,8 +2,8 @@
 
 A number is a pure function of (seed, stream, kind, index); there is no state. The caller numbers components globally
 (site index times components plus component), so what a site receives does not depend on slabs, ranks, batches or order.
-`uniform`, `z2` and `z4` are bit-identical on every machine; `gaussian` passes through the C library's log, sin and cos and
-may differ in the last digit. Knows nothing of lattices, fields or quark sources.
+`uniform`, `z2` and `z4` are bit-identical on every machine; `gaussian` passes through the C library's log, sin and cos
+and may differ in the last digit. Knows nothing of lattices, fields or quark sources.
 
 Source: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11 (2011); known answers in
 tests/properties/test_noise.py.

@@ -1,12 +1,11 @@
-"""Iterative solvers: one text for numpy and torch arrays, many right-hand sides at once, judged by the true residual
-only.
+"""Iterative solvers: one text for numpy and torch, many right-hand sides at once, judged by the true residual only.
 
     cg.py          conjugate gradient for Hermitian positive operators
     bicgstab.py    stabilised bi-conjugate gradient for general operators
     gcr.py         generalised conjugate residual, restarted, for general operators
     multishift.py  conjugate gradient for A + sigma_i, all shifts from one Krylov space
     mixed.py       defect correction: inner solves in low precision, residuals in high precision
-    solve.py       the door for Dirac operators (`lqcd_runtime.solve`)
+    dirac.py       the door for Dirac operators (`lqcd_runtime.solve`)
     ledger.py      bookkeeping of columns: scaling, acceptance, stagnation, freezing
     space.py       the few vector operations over [columns, ...] arrays of numpy or torch
     result.py      Reason, ColumnInfo, SolveInfo
@@ -19,10 +18,10 @@ from __future__ import annotations
 
 from lqcd_runtime.solvers.bicgstab import bicgstab
 from lqcd_runtime.solvers.cg import cg
+from lqcd_runtime.solvers.dirac import solve
 from lqcd_runtime.solvers.gcr import gcr
 from lqcd_runtime.solvers.mixed import defect_correction
 from lqcd_runtime.solvers.multishift import multishift_cg
 from lqcd_runtime.solvers.result import ColumnInfo, Reason, SolveInfo
-from lqcd_runtime.solvers.solve import solve
 
 __all__ = ["ColumnInfo", "Reason", "SolveInfo", "bicgstab", "cg", "defect_correction", "gcr", "multishift_cg", "solve"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lqcd_runtime.arrays import as_numpy
 from lqcd_runtime.errors import SolveError, UsageError
 from lqcd_runtime.signature import suggest
 from lqcd_runtime.solvers import space
@@ -16,6 +17,7 @@ from lqcd_runtime.solvers.bicgstab import bicgstab
 from lqcd_runtime.solvers.cg import cg
 from lqcd_runtime.solvers.gcr import gcr
 from lqcd_runtime.solvers.mixed import defect_correction
+from lqcd_runtime.sources import QuarkSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def _complex(D: DiracLike) -> str:
 
 def _columns(D: DiracLike, b: Any, what: str) -> tuple[NDArray[Any], bool]:
     """(complex [columns,T,Z,Y,X,4,3] in double precision, whether the caller gave one column without the axis)."""
-    array = np.asarray(b.on(D.lattice) if hasattr(b, "on") else b)
+    array = as_numpy(b.on(D.lattice) if isinstance(b, QuarkSource) else b, what)
     shape = (*D.lattice, 4, 3)
     if array.shape not in (shape, array.shape[:1] + shape) or array.dtype.kind not in "cfi":
         raise UsageError(
