@@ -11,8 +11,9 @@
 
 namespace lqcd {
 
-inline constexpr int64_t kStreamLimit = 12 << 20;  // bytes of a spinor field from which on stores bypass the cache
-inline constexpr bool kStream = spinor_bytes(0) >= kStreamLimit;
+// Bytes of links, input and output from which on nothing of the output would survive in the last cache: stores bypass it.
+inline constexpr int64_t kStreamLimit = 24 << 20;
+inline constexpr bool kStream = kGaugeBytes + 2 * spinor_bytes(0) >= kStreamLimit;
 
 // One row of V h (Adjoint: of V^dag h) for one spin: colours are summed in the order 0, 1, 2.
 template <bool Adjoint>
@@ -25,6 +26,13 @@ LQCD_INLINE void link_row(Vector& re, Vector& im, const Vector* u, const Vector*
     re = Adjoint ? multiply_add(u_im, h_im, re) : multiply_subtract(u_im, h_im, re);
     im = Adjoint ? multiply_subtract(u_im, h_re, im) : multiply_add(u_im, h_re, im);
   }
+}
+
+// Ask for the same direction's link of the next site. The four backward links lie in other rows, planes and slices, which the
+// processor's own prefetcher follows badly; with eight stored links there is one stream and nothing to ask for.
+LQCD_INLINE void prefetch_link(const Vector* u) {
+  const char* next = reinterpret_cast<const char*>(u + kStored * kLink);
+  LQCD_UNROLL for (int at = 0; at < int(kLink * sizeof(Vector)); at += 64) __builtin_prefetch(next + at);
 }
 
 // Adds direction D of one right-hand side. With 4 stored links a backward product is formed at the neighbour, then shuffled.
@@ -73,6 +81,7 @@ LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const 
 template <int D, bool Dagger>
 LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
   if constexpr (D < 8) {
+    if constexpr (!kEightLinks && kBatch == 1) prefetch_link(links.u[D]);
     add_direction<D, Dagger>(acc, in + n.position[D] * kSiteVectors, links.u[D], n.face[D]);
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
