@@ -79,10 +79,10 @@ def plan(
     Errors: RecipeError where a program cannot express some variants, with one [[exclude]] to add for each kind of them.
     """
     if program_for is None:
-        from lqcd_aot.program import program_for as express
-    else:
-        express = program_for
-    return _Planner(store, toolchain, retry_failed, express).run(list(variants))
+        from lqcd_aot import program
+
+        program_for = program.program_for
+    return _Planner(store, toolchain, retry_failed, program_for).run(list(variants))
 
 
 def predicted_seconds(items: Iterable[PlanItem]) -> float | None:
