@@ -7,6 +7,7 @@
     load.py       file -> Recipe, every issue with file:line:column in one RecipeError
     expand.py     Recipe -> variants, lazily, in a stable order
     __main__.py   prints the JSON Schema
+    names.py      a readable variant name back to its spec and target
     variant.py    Variant = spec + target + build parameters
 
 Nothing here imports torch, a program or a compiler.
