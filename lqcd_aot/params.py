@@ -139,7 +139,7 @@ class GaugeParam:
 
 @dataclass(frozen=True)
 class CloverParam:
-    """csw; precision: of the field strength, before it is rounded to the operator's (None: the same); compute_clover: only True."""
+    """csw; precision of the field strength, before it is rounded to the operator's (None: the same); compute_clover: True."""
 
     csw: float = 1.0
     precision: Precision | None = None
@@ -157,8 +157,9 @@ class CloverParam:
 class InvertParam:
     """A quark propagator solve.
 
-    dslash_type, inv_type: operator and algorithm; mass or kappa = 1/(8+2m): see `bare_mass`; clover: with CLOVER_WILSON only; mu:
-    twisted mass, with TWISTED_MASS only; tol, maxiter, residual_type: acceptance by the true residual; precision: of the operator; precision_sloppy: FLOAT32 under FLOAT64 solves by defect correction;
+    dslash_type, inv_type: operator and algorithm; mass or kappa = 1/(8+2m): see `bare_mass`;
+    clover: with CLOVER_WILSON only; mu: with TWISTED_MASS only; tol, maxiter, residual_type: acceptance by the true residual;
+    precision: of the operator; precision_sloppy: FLOAT32 under FLOAT64 solves by defect correction;
     verbosity: 0 silent, 1 a summary, 2 a line every 50 iterations too.
     """
 

@@ -73,7 +73,7 @@ class GaugeField:
         links = torch.from_numpy(lqcd_runtime.load_gauge(os.fspath(path)).links.copy())
         return cls(links.to(dtype=dtype, device=device))
 
-    def save(self, path: str | os.PathLike[str], format: str = "lime") -> None:
+    def save(self, path: str | os.PathLike[str], format: str = "ildg") -> None:
         """Write the links in one of the runtime's formats. Errors: UsageError for a format it does not write."""
         import lqcd_runtime
 

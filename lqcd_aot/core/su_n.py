@@ -35,7 +35,7 @@ def random_su_n(
     q, r = torch.linalg.qr(torch.view_as_complex(gaussian))
     diagonal = torch.diagonal(r, dim1=-2, dim2=-1)
     unitary = q * (diagonal / diagonal.abs()).unsqueeze(-2)
-    return without_determinant(unitary).to(dtype=dtype, device=device)
+    return without_determinant(unitary).to(dtype=dtype, device=device).contiguous()
 
 
 def fresh_seed() -> int:
@@ -66,7 +66,7 @@ def project_su_n(matrices: torch.Tensor) -> torch.Tensor:
     # One Newton step after the SVD takes |U U^dag - 1| from 1e-15 N to the rounding of the last product.
     polar = u @ vh
     polar = 1.5 * polar - 0.5 * polar @ polar.mH @ polar
-    return without_determinant(polar).to(matrices.dtype)
+    return without_determinant(polar).to(matrices.dtype).contiguous()
 
 
 def deviation(matrices: torch.Tensor) -> tuple[float, float]:

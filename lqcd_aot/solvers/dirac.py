@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from lqcd_aot.core.checks import require_pair
+from lqcd_aot.core.checks import require_finite, require_pair
 from lqcd_aot.dirac.wilson import LatticeOperator
 from lqcd_runtime import solvers as algorithms
 from lqcd_runtime.errors import UsageError
@@ -39,11 +39,13 @@ def invert(
     """(x, info) with M x = b: b [..., T,Z,Y,X,4,Nc], every leading index an independent right-hand side.
 
     method: cg (on M^dag M x = M^dag b), bicgstab or gcr (on M); mixed: corrections in complex64 under residuals in complex128.
-    Errors: UsageError for an unknown method, fields that do not fit, `mixed` without complex128; SolveError for a senseless tol.
+    Errors: UsageError for an unknown method, links that do not fit or are not finite, `mixed` without complex128;
+    SolveError for a senseless tol or maxiter.
     """
     if method not in METHODS:
         raise UsageError(f"solver {method!r}: is not known", expected=", ".join(METHODS), found=method)
     require_pair(b, U, operator.nc, operator.dtype)
+    require_finite(U, "links")
     if mixed and b.dtype != torch.complex128:
         raise UsageError("mixed precision: needs an outer complex128", expected=torch.complex128, found=b.dtype)
     stack = b.detach().reshape(-1, *b.shape[-6:])

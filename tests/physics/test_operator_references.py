@@ -1,4 +1,4 @@
-"""Every published operator number, to 1e-12 relative: weak_field arrays (an independent NumPy code) and five fields from a formula."""
+"""Every published operator number, to 1e-12 relative: weak_field arrays of a NumPy code, five fields from a formula."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Fields for the physics tests of the torch modules: formulas, published references, random fields. Imports no operator.
 
-`synthetic` follows the formula of synthetic_reference.json: n = C-order index over [T,Z,Y,X,mu]; a_k = eps cos(0.3(8n+k)+0.5(k+1));
+`synthetic` follows the formula of synthetic_reference.json: n = C-order index over [T,Z,Y,X,mu],
+a_k = eps cos(0.3(8n+k)+0.5(k+1));
 U = exp(i sum_k a_k lambda_k) with the Gell-Mann matrices.
 """
 
