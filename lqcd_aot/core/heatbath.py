@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from lqcd_aot.core.su_n import project_su_n
+from lqcd_aot.core.su_n import deviation, project_su_n
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import parity
 
@@ -33,7 +33,7 @@ class Heatbath:
     links: starting field [T,Z,Y,X,4,Nc,Nc]; arithmetic is complex128. Sites of one parity and one direction do not meet in any
     plaquette, so they are updated at once; this needs even extents (2 included: the two staples of a plane then share links
     but each stays linear in the link that is updated).
-    Errors: UsageError for an odd extent or a beta that is negative or not finite.
+    Errors: UsageError for an odd extent, links outside of SU(N), or a beta that is negative or not finite.
     """
 
     def __init__(self, links: Tensor, beta: float, seed: int = 0) -> None:
@@ -44,6 +44,8 @@ class Heatbath:
             )
         if not (math.isfinite(beta) and beta >= 0.0):
             raise UsageError("heatbath: beta has no weight", expected="a finite number >= 0", found=beta)
+        if not max(deviation(links)) <= 1e-5:  # also true for NaN
+            raise UsageError("heatbath: start is not in SU(N)", expected="links to 1e-5 in the group", hint=".unitarize()")
         self.extents, self.nc, self.beta = extents, int(links.shape[-1]), float(beta)
         flat = links.to(torch.complex128).reshape(-1, 4, self.nc, self.nc)
         self._links = [flat[:, mu].clone() for mu in range(4)]
@@ -182,6 +184,8 @@ def heatbath(
     """
     from lqcd_aot.core import GaugeField
 
+    if min(sweeps, overrelaxation) < 0:
+        raise UsageError("heatbath: sweeps are not counts", expected=">= 0", found=f"{sweeps} and {overrelaxation}")
     if start == "cold":
         links = GaugeField.cold(geom, dtype=torch.complex128).tensor
     elif start == "hot":

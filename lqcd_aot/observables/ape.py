@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lqcd_aot.core.su_n import project_su_n
-from lqcd_aot.observables.links import DIRECTIONS, links_of, staple_sum, wrap
+from lqcd_aot.observables.links import DIRECTIONS, count, links_of, staple_sum, wrap
 from lqcd_runtime.errors import UsageError
 
 
@@ -26,7 +26,7 @@ def ape_smear(field: Any, alpha: float, steps: int = 1, *, directions: tuple[int
         raise UsageError("ape_smear: directions span no plane", expected="two or more of 0, 1, 2, 3", found=inside)
     links = links_of(field)
     weight = alpha / (2.0 * (len(inside) - 1))
-    for _ in range(int(steps)):
+    for _ in range(count(steps, "ape_smear steps")):
         smeared = list(links.unbind(4))
         for mu in inside:
             smeared[mu] = project_su_n((1.0 - alpha) * links[..., mu, :, :] + weight * staple_sum(links, mu, inside))

@@ -7,9 +7,11 @@ P. Fritzsch, A. Ramos, JHEP 10 (2013) 008 [adaptive step].
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from lqcd_aot.observables.algebra import expm, wilson_force
@@ -70,7 +72,8 @@ def wilson_flow_adaptive(
     """The field flowed to time t with steps chosen so that the local error stays below `tolerance`; and the steps taken.
 
     Error of a step: max over links of |V' - V'_second| (Frobenius) / Nc; the next step is 0.95 (tolerance/error)^(1/3) times this
-    one; a step with error above tolerance is done again. epsilon: first step. Errors: UsageError as wilson_flow.
+    one; a step with error above tolerance is done again. epsilon: first step. Errors: UsageError as wilson_flow, for
+    links that are not finite, and for a tolerance that rounding cannot meet.
     """
     if not (t >= 0.0 and epsilon > 0.0 and tolerance > 0.0):
         raise UsageError(
@@ -91,6 +94,13 @@ def wilson_flow_adaptive(
             taken.append(epsilon)
         # An exact zero (cold field) would divide by zero; growth is capped so that one lucky step cannot overshoot.
         epsilon *= min(4.0, 0.95 * (tolerance / error) ** (1.0 / 3.0)) if error > 0.0 else 4.0
+        # Not finite links have no error to control; a tolerance below rounding would shrink steps for ever.
+        if not math.isfinite(error) or epsilon < 1e-9 * t:
+            raise UsageError(
+                "wilson_flow_adaptive: no step is accurate enough",
+                expected=f"finite links and a tolerance above rounding ({torch.finfo(links.dtype).eps:.0e})",
+                found=f"error {error:.1e} at a step of {taken[-1] if taken else epsilon:.1e}, tolerance {tolerance:.1e}",
+            )
     return wrap(field, links), taken
 
 

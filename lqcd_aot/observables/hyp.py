@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lqcd_aot.core.su_n import project_su_n
-from lqcd_aot.observables.links import DIRECTIONS, links_of, staple, wrap
+from lqcd_aot.observables.links import DIRECTIONS, count, links_of, staple, wrap
 
 Levels = dict[tuple[int, ...], Tensor]
 
@@ -26,7 +26,7 @@ def hyp_smear(field: Any, alpha1: float = 0.75, alpha2: float = 0.6, alpha3: flo
     Source: A. Hasenfratz, F. Knechtli, Phys. Rev. D 64 (2001) 034504, with its coefficients as defaults.
     """
     links = links_of(field)
-    for _ in range(int(steps)):
+    for _ in range(count(steps, "hyp_smear steps")):
         links = _hyp_step(links, alpha1, alpha2, alpha3)
     return wrap(field, links)
 

@@ -17,7 +17,7 @@ from lqcd_runtime.errors import UsageError
 
 DIRECTIONS = (0, 1, 2, 3)
 __all__ = [
-    "DIRECTIONS", "PLANES", "antihermitian", "colour_trace", "links_of", "shift", "staple", "staple_sum", "wrap",
+    "DIRECTIONS", "PLANES", "antihermitian", "colour_trace", "count", "links_of", "shift", "staple", "staple_sum", "wrap",
 ]  # fmt: skip
 
 
@@ -36,6 +36,13 @@ def links_of(field: Any) -> Tensor:
     if not links.is_complex():
         raise UsageError("gauge field: is not complex", expected="complex64 or complex128", found=links.dtype)
     return links
+
+
+def count(value: int, what: str, least: int = 0) -> int:
+    """`value` if it is an integer >= least. Errors: UsageError naming `what`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{what}: is not a count", expected=f"an integer >= {least}", found=repr(value))
+    return value
 
 
 def shift(field: Tensor, mu: int, distance: int = 1) -> Tensor:

@@ -103,7 +103,7 @@ def effective_mass(correlator: Tensor) -> Tensor:
         ratio, a, b = float(c[t] / c[t + 1]), n / 2 - t, n / 2 - t - 1
         # cosh(m a)/cosh(m b) rises from 1 to infinity with m: bisection cannot fail once ratio > 1.
         low, high = 0.0, 1.0
-        if not ratio > 1.0:
+        if not 1.0 < ratio < math.inf:
             continue
         while _cosh_ratio(high, a, b) < ratio:
             high *= 2.0

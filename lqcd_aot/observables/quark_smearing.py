@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lqcd_aot.observables.links import links_of, shift
+from lqcd_aot.observables.links import count, links_of, shift
 from lqcd_runtime.errors import UsageError
 
 
@@ -36,8 +36,7 @@ def gaussian_smear(psi: Tensor, field: Any, width: float, iterations: int) -> Te
             expected=f"[...,T,Z,Y,X,spin,colour] = [..., {list(links.shape[:4])}, spin, {links.shape[-1]}]",
             found=list(psi.shape),
         )
-    if iterations < 1:
-        raise UsageError("gaussian_smear: iterations is not a count", expected="an integer >= 1", found=iterations)
+    count(iterations, "gaussian_smear iterations", 1)
     lattice, colours = links.shape[:4], psi.shape[-1]
     columns = psi.reshape(-1, *psi.shape[-6:]).permute(1, 2, 3, 4, 6, 0, 5)
     shape = columns.shape

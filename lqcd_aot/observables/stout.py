@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lqcd_aot.observables.algebra import expm, wilson_force
-from lqcd_aot.observables.links import DIRECTIONS, links_of, wrap
+from lqcd_aot.observables.links import DIRECTIONS, count, links_of, wrap
 
 
 def stout_smear(field: Any, rho: float, steps: int = 1, *, directions: tuple[int, ...] = DIRECTIONS) -> Any:
@@ -19,6 +19,6 @@ def stout_smear(field: Any, rho: float, steps: int = 1, *, directions: tuple[int
     Source: C. Morningstar, M. Peardon, Phys. Rev. D 69 (2004) 054501, with isotropic rho.
     """
     links = links_of(field)
-    for _ in range(int(steps)):
+    for _ in range(count(steps, "stout_smear steps")):
         links = expm(float(rho) * wilson_force(links, tuple(directions))) @ links
     return wrap(field, links)

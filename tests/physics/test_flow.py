@@ -123,6 +123,14 @@ def test_history_and_forms():
         wilson_flow_adaptive(field, 1.0, 0.0)
 
 
+def test_adaptive_flow_ends_where_no_step_can_be_accurate():
+    links = synthetic_links((2, 2, 2, 2), 0.4)
+    with pytest.raises(UsageError, match="no step is accurate enough"):
+        wilson_flow_adaptive(links * math.nan, 0.1)
+    with pytest.raises(UsageError, match="no step is accurate enough"):
+        wilson_flow_adaptive(links, 0.1, 1e-19)
+
+
 def test_scales_solve_their_equations():
     """At t0 the adaptively flowed field has t^2 E = reference; at w0^2 the slope measured on a finer grid equals it."""
     links, reference = synthetic_links((4, 4, 4, 4), 0.5), 0.02

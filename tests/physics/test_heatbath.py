@@ -148,6 +148,11 @@ def test_refusals():
         heatbath(LatticeGeometry(T=4, Z=2, Y=2, X=2), -1.0, 1)
     with pytest.raises(UsageError, match="start is not usable"):
         heatbath(LatticeGeometry(T=4, Z=2, Y=2, X=2), 5.5, 1, start="warm")
+    with pytest.raises(UsageError, match="not counts"):
+        heatbath(LatticeGeometry(T=4, Z=2, Y=2, X=2), 5.5, -1)
+    for factor in (1.1, math.nan):
+        with pytest.raises(UsageError, match=r"not in SU\(N\)"):
+            Heatbath(factor * COLD, 5.5)
     with pytest.raises(UsageError, match="start is not usable"):
         other = GaugeField.cold(LatticeGeometry(T=2, Z=2, Y=2, X=2))
         heatbath(LatticeGeometry(T=4, Z=2, Y=2, X=2), 5.5, 1, start=other)

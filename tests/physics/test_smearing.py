@@ -132,8 +132,11 @@ def test_hyp_level_three_changes_the_result_and_stays_close_to_ape():
     assert plaquette(hyp_smear(links)) > plaquette(hyp_smear(links, 0.75, 0.6, 0.0)) > plaquette(links)
 
 
-def test_bad_directions_are_refused():
+def test_bad_arguments_are_refused():
     with pytest.raises(UsageError, match="no plane"):
         ape_smear(random_links((2, 2, 2, 2)), 0.5, directions=(1,))
     with pytest.raises(UsageError, match="no plane"):
         ape_smear(random_links((2, 2, 2, 2)), 0.5, directions=(1, 1, 2))
+    for smear in (lambda u: ape_smear(u, 0.5, -1), lambda u: stout_smear(u, 0.1, 1.5), lambda u: hyp_smear(u, steps=-1)):
+        with pytest.raises(UsageError, match="not a count"):
+            smear(random_links((2, 2, 2, 2)))
