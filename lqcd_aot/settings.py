@@ -47,3 +47,12 @@ def default_store() -> Path:
 def default_compiler() -> str | None:
     """Path or name of the compiler in place of the pinned one, or None."""
     return os.environ.get("LQCD_AOT_CC") or None
+
+
+def compiler_environment() -> dict[str, str]:
+    """The only inherited variables a compiler sees: where its helper programs and shared libraries are.
+
+    Everything else is withheld on purpose: CPATH, GCC_EXEC_PREFIX, ZIG_LIB_DIR, CCC_OVERRIDE_OPTIONS and the like change the
+    output without being in the build key.
+    """
+    return {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}

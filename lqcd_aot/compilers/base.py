@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from lqcd_aot.compilers.failure import classify, failure
 from lqcd_aot.compilers.process import Ended, run_child
-from lqcd_aot.environment import compiler_environment
+from lqcd_aot.settings import compiler_environment
 from lqcd_runtime.errors import CompileError
 
 # Stands in `flags()` for the private folder: the path itself must not reach a key.

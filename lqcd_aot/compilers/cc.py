@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lqcd_aot.compilers.base import COMMON_FLAGS, ProgramText, compile_program, refuse
 from lqcd_aot.compilers.facts import Facts, file_facts
-from lqcd_aot.environment import compiler_environment
+from lqcd_aot.settings import compiler_environment
 from lqcd_runtime.digest import sha256_file
 from lqcd_runtime.errors import CompileError
 from lqcd_runtime.target import CPU_TARGETS

@@ -1,8 +1,8 @@
 """Facts about a compiler's files (digest, version), remembered so that a plan need not hash 180 MB on every run.
 
-Owns `$XDG_CACHE_HOME/lqcd-aot/facts.json`: {"kind path": {"stamp": [...], "facts": {...}}}. The stamp (size, mtime,
-ctime, inode, device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever enters
-a key. A cache that cannot be read or written costs time, never an error: the facts are then computed again. Knows no flags.
+Owns `facts.json` in the cache folder (settings.cache_dir): {"kind path": {"stamp": [...], "facts": {...}}}. The stamp (size,
+mtime, ctime, inode, device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever
+enters a key. A cache that cannot be read or written costs time, never an error: the facts are then computed again. Knows no flags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lqcd_aot.environment import user_cache_dir
+from lqcd_aot.settings import cache_dir
 
 Facts = dict[str, str]
 _SCHEMA = "lqcd-aot/facts/v1"
@@ -50,7 +50,7 @@ def _is_facts(value: object) -> bool:
 
 def _load() -> dict[str, dict]:  # type: ignore[type-arg]  # whatever JSON holds; each use checks what it takes
     try:
-        data = json.loads((user_cache_dir() / "facts.json").read_bytes())
+        data = json.loads((cache_dir() / "facts.json").read_bytes())
     except (OSError, ValueError, RuntimeError):  # RuntimeError: no home folder
         return {}
     files = data.get("files") if isinstance(data, dict) and data.get("schema") == _SCHEMA else None
@@ -64,7 +64,7 @@ def _save(name: str, stamp: tuple[int, ...], facts: Facts) -> None:
     files = {**_load(), name: {"stamp": list(stamp), "facts": facts}}
     temporary = None
     with contextlib.suppress(OSError, RuntimeError):
-        folder = user_cache_dir()
+        folder = cache_dir()
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder, prefix="facts-")
         with os.fdopen(handle, "w") as f:

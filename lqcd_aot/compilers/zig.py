@@ -1,7 +1,7 @@
 """The pinned compiler: `zig c++` (clang and lld) out of the `ziglang` wheel, for every CPU target from any machine.
 
 Owns the flags per target and the cache folders. compiler-rt and the libc stubs of a target are built once (3-5 s) into a shared
-cache under the user's cache folder, which zig guards with its own file locks; everything of a single compile is private to it.
+cache (settings.cache_dir), which zig guards with its own file locks; everything of a single compile is private to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lqcd_aot.compilers.base import COMMON_FLAGS, FOLDER, ProgramText, compile_program, refuse
 from lqcd_aot.compilers.facts import Facts, file_facts
-from lqcd_aot.environment import compiler_environment, user_cache_dir
+from lqcd_aot.settings import cache_dir, compiler_environment
 from lqcd_runtime.digest import sha256_file
 from lqcd_runtime.errors import CompileError
 from lqcd_runtime.target import CPU_TARGETS
@@ -117,7 +117,7 @@ def _digest_of_record(record: Path) -> str:
 def _shared_cache() -> str | None:
     """The shared cache folder, or None where the user's cache folder cannot be written."""
     try:
-        folder = user_cache_dir() / "zig"
+        folder = cache_dir().absolute() / "zig"
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):
         return None

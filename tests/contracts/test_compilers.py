@@ -39,6 +39,12 @@ PROGRAM = Text(SOURCE)
 NAMES = ["zig", "fake"] + (["g++"] if shutil.which("g++") else [])
 
 
+@pytest.fixture(autouse=True)
+def usual_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests move the cache with XDG_CACHE_HOME, which LQCD_AOT_CACHE would override."""
+    monkeypatch.delenv("LQCD_AOT_CACHE", raising=False)
+
+
 @pytest.fixture(params=NAMES)
 def toolchain(request: pytest.FixtureRequest) -> Toolchain:
     makers = {"zig": find_toolchain, "fake": FakeToolchain, "g++": lambda: find_toolchain("g++")}
