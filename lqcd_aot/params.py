@@ -20,7 +20,7 @@ import torch
 from lqcd_aot.core import ColorSpinorField, GaugeField, LatticeGeometry
 from lqcd_aot.dirac import CloverWilsonDirac, TwistedMassDirac, WilsonDirac
 from lqcd_aot.dirac.options import finite, resolve_anisotropy, resolve_mass, resolve_phases
-from lqcd_aot.solvers import SolveInfo, invert
+from lqcd_aot.solvers import EigenInfo, Lanczos, SolveInfo, invert
 from lqcd_runtime.errors import UsageError
 
 
@@ -247,6 +247,30 @@ class InvertParam:
         if self.verbosity:
             sys.stdout.write(f"{self.inv_type.value}: {info.prose}\n")
         return ColorSpinorField(x, source.geom), info
+
+
+@dataclass(frozen=True)
+class EigParam:
+    """The n_ev lowest eigenpairs of M^dag M by thick-restart Lanczos: n_kr basis vectors, tol on the true relative residuals,
+    at most maxiter restarts. The other attributes of an operator come from InvertParam."""
+
+    n_ev: int = 16
+    n_kr: int = 64
+    tol: float = 1e-6
+    maxiter: int = 500
+
+    def __post_init__(self) -> None:
+        Lanczos(self.n_ev, self.n_kr, self.tol, self.maxiter)
+
+    def solve(
+        self, U: GaugeField, gauge: GaugeParam, invert: InvertParam, seed: int = 0
+    ) -> tuple[torch.Tensor, torch.Tensor, EigenInfo]:
+        """(eigenvalues [n_ev], eigenvectors [n_ev,T,Z,Y,X,4,Nc], info) from a Gaussian start. Errors: as GaugeParam.prepare."""
+        links, operator = gauge.prepare(U), invert.make_operator(gauge)
+        operator.set_gauge(links)
+        start = ColorSpinorField.gaussian(gauge.geometry, dtype=links.dtype, seed=seed)
+        lanczos = Lanczos(self.n_ev, self.n_kr, self.tol, self.maxiter)
+        return lanczos.solve(lambda v: operator.normal(v, links.tensor), start.tensor)
 
 
 def _observe(iteration: int, residuals: dict[int, float]) -> None:

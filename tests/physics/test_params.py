@@ -13,6 +13,7 @@ from lqcd_aot.dirac import WilsonDirac
 from lqcd_aot.params import (
     CloverParam,
     DslashType,
+    EigParam,
     GaugeParam,
     InverterType,
     InvertParam,
@@ -183,3 +184,18 @@ def test_a_gauge_field_of_another_lattice_is_refused() -> None:
     with pytest.raises(UsageError, match="another lattice"):
         GaugeParam(lattice_size=(4, 4, 4, 4)).prepare(GaugeField.cold(GEOM))
     assert GAUGE.volume == 32
+
+
+@pytest.mark.parametrize("change", [{"n_ev": 5}, {"n_kr": 20}, {"tol": 1e-2}, {"maxiter": 1}])
+def test_an_eigensolver_attribute_acts(change: dict[str, Any]) -> None:
+    U, base = GaugeField.random(GEOM, dtype=C128, seed=1), EigParam(n_ev=3, n_kr=12, tol=1e-8)
+    values, _, info = base.solve(U, GAUGE, SOLVE)
+    other, _, changed = dataclasses.replace(base, **change).solve(U, GAUGE, SOLVE)
+    assert info.converged
+    assert len(values) != len(other) or info != changed
+
+
+@pytest.mark.parametrize("change", [{"n_ev": 0}, {"n_kr": 4}, {"tol": 0.0}, {"maxiter": 0}])
+def test_an_eigensolver_attribute_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="out of range"):
+        dataclasses.replace(EigParam(n_ev=3, n_kr=12), **change)
