@@ -101,3 +101,24 @@ def _adjoint(m: Any) -> Any:
 def _at_site(matrix: Any, psi: Any) -> Any:
     flat = psi.reshape(*psi.shape[:-2], 12)
     return np.einsum("...ij,...j->...i", matrix, flat).reshape(psi.shape)
+
+
+def formula_spinor(lattice: tuple[int, ...]) -> Any:
+    """cos(0.1(n+1)) + i sin(0.37(n+1)), n the C-order index: [1,T,Z,Y,X,4,3]."""
+    n = np.arange(1, 12 * np.prod(lattice) + 1)
+    return (np.cos(0.1 * n) + 1j * np.sin(0.37 * n)).reshape(1, *lattice, 4, 3)
+
+
+def formula_links(lattice: tuple[int, ...], eps: float) -> Any:
+    """exp(i sum_k a_k lambda_k), a_k = eps cos(0.3(8n+k)+0.5(k+1)), Gell-Mann lambda_k, n the C-order index over [T,Z,Y,X,mu]."""
+    n, k = np.arange(4 * np.prod(lattice))[:, None], np.arange(8)
+    a = eps * np.cos(0.3 * (8 * n + k) + 0.5 * (k + 1))
+    generators = np.zeros((8, 3, 3), complex)
+    for index, (i, j) in zip((0, 3, 5), ((0, 1), (0, 2), (1, 2)), strict=True):
+        generators[index, i, j] = generators[index, j, i] = 1
+        generators[index + 1, i, j], generators[index + 1, j, i] = -1j, 1j
+    generators[2] = np.diag([1, -1, 0])
+    generators[7] = np.diag([1, 1, -2]) / np.sqrt(3)
+    values, vectors = np.linalg.eigh(np.einsum("nk,kab->nab", a, generators))
+    links = np.einsum("nab,nb,ncb->nac", vectors, np.exp(1j * values), vectors.conj())
+    return links.reshape(*lattice, 4, 3, 3)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lqcd_runtime.signature import OPERATORS, Spec
 from lqcd_runtime.target import this_host
 from tests.contracts.dirac_artifact import Factory
-from tests.contracts.dirac_reference import Reference, random_fields
+from tests.contracts.dirac_reference import Reference, formula_links, formula_spinor, random_fields
 
 MASS, CSW, MU = 0.1, 1.3, 0.2
 SCALARS = (4 + MASS, CSW, MU)
@@ -24,25 +27,35 @@ def case(operator: str, lattice: tuple[int, ...], dtype: str = "float64", target
     return Spec(operator, lattice, dtype, **axes), target  # type: ignore[arg-type]
 
 
-# Every operator at least in both dtypes; every lattice shape, batch, shard count and target at least once.
+# Every operator and every lattice shape, batch, shard count and CPU level at least once; two dtypes for each family.
+SHORT = ("wilson_hop", "wilson", "wilson_dagger", "wilson_normal", "clover", "clover_dagger", "wilson_schur", "twisted_normal")
 CASES = [
-    *[case(op, (8, 4, 4, 4), "float64") for op in DIRAC],
-    *[case(op, (4, 4, 4, 4), "float32", batch=2) for op in DIRAC],
-    *[case(op, (5, 3, 4, 6), batch=2) for op in ("wilson", "wilson_normal", "clover", "twisted_normal")],
-    *[case(op, (8, 6, 4, 2), "float32") for op in ("wilson_dagger", "clover_schur", "clover")],
-    *[case(op, (2, 2, 2, 2), target="x86-64-v2") for op in ("wilson_normal", "clover_normal", "clover_schur_normal")],
-    *[case("wilson_normal", (3, 3, 3, 3), dtype) for dtype in ("float32", "float64")],
-    *[case("wilson", (4, 4, 4, 4), "float32", "x86-64-v2", batch=b) for b in (1, 8, 16)],
-    *[case("wilson", (4, 4, 4, 4), "float64", batch=b) for b in (4, 12)],
-    *[case("wilson_hop", (6, 6, 2, 10), dtype) for dtype in ("float32", "float64")],
-    *[case(op, (4, 4, 4, 4), "float64", shards=2) for op in ("wilson", "wilson_normal", "clover_normal", "twisted")],
-    *[case(op, (4, 2, 5, 4), "float64", shards=4, batch=2) for op in ("wilson_dagger", "wilson_normal")],
-    *[case(op, (4, 4, 4, 4), "float64", fused=True, batch=3) for op in WILSON],
-    *[case("wilson_normal", (4, 3, 2, 6), "float32", fused=True, shards=s) for s in (1, 2)],
+    *[case(op, (8, 4, 4, 4)) for op in DIRAC],
+    *[case(op, (8, 4, 4, 4), "float32", batch=2) for op in (*SHORT, "clover_schur_normal")],
+    *[case(op, (5, 3, 4, 6)) for op in ("wilson_hop", "wilson", "clover")],
+    *[case(op, (8, 6, 4, 2)) for op in ("wilson_hop", "wilson", "clover", "wilson_schur")],
+    *[case(op, (2, 2, 2, 2), target="x86-64-v2") for op in ("wilson_normal", "clover_schur")],
+    case("wilson_normal", (3, 3, 3, 3), "float32"),
+    *[case("wilson", (4, 4, 4, 4), "float32", "x86-64-v2", batch=b) for b in (8, 16)],
+    *[case("wilson", (4, 4, 4, 4), batch=b) for b in (4, 12)],
+    case("wilson_hop", (6, 6, 2, 10), "float32"),
+    *[case("wilson_normal", (4, 2, 5, 4), shards=4, batch=2), case("wilson_dagger", (4, 2, 5, 4), "float32", shards=2)],
+    *[case(op, (4, 4, 4, 4), fused=True, batch=3) for op in WILSON],
     *[case(op, (12, 12, 12, 12)) for op in ("wilson", "wilson_schur")],  # too large for eight links a site
     case("wilson_normal", (12, 12, 12, 12), shards=3),
 ]  # fmt: skip
 UNIQUE = list(dict.fromkeys(CASES))
+
+
+FUSED = (4, 3, 2, 6)
+SAME_BITS = [
+    *[(case(op, (8, 4, 4, 4)), case(op, (8, 4, 4, 4), shards=4)) for op in ("wilson", "wilson_normal", "clover_normal")],
+    tuple(case("twisted_normal", (8, 4, 4, 4), "float32", batch=2, shards=s) for s in (1, 8)),
+    tuple(case("wilson_normal", FUSED, "float32", fused=True, shards=s) for s in (1, 2)),
+    tuple(case("wilson_normal", FUSED, "float32", fused=True, shards=s) for s in (1, 4)),
+    tuple(case("wilson", (8, 4, 4, 4), target=t) for t in ("x86-64-v3", "x86-64-v4")),
+    tuple(case("clover_schur", (8, 4, 4, 4), target=t) for t in ("x86-64-v3", "x86-64-v4")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +86,6 @@ def test_agrees_with_the_naive_operator(factory: Factory, spec: Spec, target: st
     assert artifact.library.lqcd_abi() == 1
     if spec.lattice == (12, 12, 12, 12):
         assert artifact.layout.startswith("links4-f64")
-
-
-SAME_BITS = [
-    *[(case(op, (8, 4, 4, 4)), case(op, (8, 4, 4, 4), shards=4)) for op in ("wilson", "wilson_normal", "clover_normal")],
-    (case("twisted_normal", (4, 4, 4, 4), "float32", batch=2), case("twisted_normal", (4, 4, 4, 4), "float32", batch=2, shards=4)),
-    (case("wilson_normal", (4, 3, 2, 6), "float32", fused=True), case("wilson_normal", (4, 3, 2, 6), "float32", fused=True, shards=2)),
-    (case("wilson_normal", (8, 4, 4, 4), "float32", "x86-64-v3"), case("wilson_normal", (8, 4, 4, 4), "float32", "x86-64-v4")),
-    (case("clover_schur", (8, 4, 4, 4), "float64", "x86-64-v3"), case("clover_schur", (8, 4, 4, 4), "float64", "x86-64-v4")),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(("one", "other"), SAME_BITS, ids=lambda v: f"{v[0].name}@{v[1]}")
@@ -115,9 +119,8 @@ def test_a_column_does_not_depend_on_its_batch(factory: Factory) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("fused", [False, True])
 def test_not_finite_reaches_neighbours_and_nothing_else(factory: Factory, bad: float, fused: bool) -> None:
-    lattice, batch = (4, 4, 4, 4), 3 if fused else 2
-    dtype = "float64" if fused else "float32"
-    artifact = factory.load(*case("wilson", lattice, dtype, fused=fused, batch=batch))
+    lattice, batch = (4, 4, 4, 4), 3 if fused else 4
+    artifact = factory.load(*case("wilson", lattice, fused=fused, batch=batch))
     links, psi = random_fields(lattice, batch)
     clean = artifact.run(links, psi, SCALARS, SCALE, PHASE)
     psi[1, 3, 1, 0, 2, 2, 1] = bad
@@ -134,8 +137,8 @@ def test_not_finite_reaches_neighbours_and_nothing_else(factory: Factory, bad: f
 
 
 def test_baked_mass_is_used_and_the_scalar_ignored(factory: Factory) -> None:
-    links, psi = random_fields((4, 4, 4, 4), 2)
-    plain, target = case("wilson", (4, 4, 4, 4), "float32", batch=2)
+    links, psi = random_fields((8, 4, 4, 4), 2)
+    plain, target = case("wilson", (8, 4, 4, 4), "float32", batch=2)
     expected = factory.load(plain, target).run(links, psi, SCALARS, SCALE, PHASE)
     baked = factory.load(plain.replace(baked={"mass": MASS}), target)
     assert baked.run(links, psi, (99.0, 0.0, 0.0), SCALE, PHASE).tobytes() == expected.tobytes()
@@ -151,3 +154,44 @@ def test_bad_arguments_are_refused(factory: Factory) -> None:
     assert call.lqcd_apply(outer, inner, None, None, None, numbers, None) == 2
     assert call.lqcd_pack_spinor(inner, outer, 1, None) == 2
     assert [call.lqcd_bytes(what) for what in (-1, 3, 4, 5)] == [0, 0, 0, 0]
+
+
+NPZ_OPERATORS = {
+    "hop": "wilson_hop", "M": "wilson", "Mdag": "wilson_dagger", "MdagM": "wilson_normal",
+    "clover_M": "clover", "clover_Mdag": "clover_dagger", "schur_ee": "wilson_schur",
+}  # fmt: skip
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("boundary", ["periodic", "antiperiodic"])
+@pytest.mark.parametrize("word", NPZ_OPERATORS)
+def test_agrees_with_published_fields(factory: Factory, data_dir: Path, word: str, boundary: str) -> None:
+    """Chroma's weak field, mass 0.1, csw 1.0, both sources: 1e-12 in float64, 2e-5 in float32, of the largest component."""
+    data = np.load(data_dir / "wilson_reference_weakfield_4448.npz")
+    phase = (-1 if boundary == "antiperiodic" else 1, 1, 1, 1)
+    sources = ("point", "generic")
+    for dtype, bound in (("float64", 1e-12), ("float32", 2e-5)):
+        psi = np.stack([data[f"{name}_src"] for name in sources])
+        artifact = factory.load(*case(NPZ_OPERATORS[word], (8, 4, 4, 4), dtype, batch=1 if dtype == "float64" else 2))
+        columns = [psi[:1], psi[1:]] if dtype == "float64" else [psi]
+        found = np.concatenate([artifact.run(data["U"], c, (4.1, 1.0, 0.0), (1, 1, 1, 1), phase) for c in columns])
+        for column, name in zip(found, sources, strict=True):
+            expected = data[f"std_{boundary}_{name}_{word}"]
+            assert np.abs(column - expected).max() <= bound * np.abs(expected).max()
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("lattice", [(5, 3, 4, 6), (8, 6, 4, 2), (8, 4, 4, 4)])
+def test_agrees_with_the_formula_fields(factory: Factory, data_dir: Path, lattice: tuple[int, ...]) -> None:
+    """Odd extents and extents of 2: norms and products of synthetic_reference.json to 1e-12."""
+    rows = [r for r in json.loads((data_dir / "synthetic_reference.json").read_text()) if tuple(r["dims_tzyx"]) == lattice]
+    assert rows
+    for row in rows:
+        links, psi = formula_links(lattice, row["eps"]), formula_spinor(lattice)
+        for boundary, sign in (("periodic", 1), ("antiperiodic", -1)):
+            for key, operator in (("hop", "wilson_hop"), ("M", "wilson"), ("clover_M", "clover"), ("schur", "wilson_schur")):
+                if f"std_{boundary}_{key}_norm2" not in row:
+                    continue  # no even-odd on odd extents
+                artifact = factory.load(*case(operator, lattice))
+                out = artifact.run(links, psi, (4 + row["mass"], row["csw"], 0.0), (1, 1, 1, 1), (sign, 1, 1, 1))
+                assert np.vdot(out, out).real == pytest.approx(row[f"std_{boundary}_{key}_norm2"], rel=1e-12)
