@@ -45,8 +45,9 @@ def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, threads: in
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise UsageError("threads: is not a positive number", found=repr(threads))
     entry = _entry(bundle, spec, inputs)
+    its_builder = builder_entry(bundle, entry) if entry.spec.fused else None
     artifact = bundle.load(entry)
-    builder = bundle.load(builder_entry(bundle, entry)) if entry.spec.fused else None
+    builder = bundle.load(its_builder) if its_builder else None
     packed = _packed(bundle, artifact, builder, gauge, inputs, threads)
 
     def sibling(word: str, its_inputs: Inputs, of: DiracOperator) -> DiracOperator:
