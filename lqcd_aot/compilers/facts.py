@@ -2,7 +2,7 @@
 
 Owns `facts.json` in the cache folder (settings.cache_dir): {"kind path": {"stamp": [...], "facts": {...}}}. The stamp (size,
 mtime, ctime, inode, device) decides only whether a remembered fact is still about the same file; neither stamp nor path ever
-enters a key. A cache that cannot be read or written costs time, never an error: the facts are then computed again. Knows no flags.
+enters a key. A cache that cannot be read or written costs time, never an error: they are then computed again. Knows no flags.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pathlib import Path
 _POLL_SECONDS = 0.005
 _live: set[int] = set()
 _interrupted: set[int] = set()
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may call interrupt_all while this thread holds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +39,34 @@ def run_child(argv: Sequence[str], *, folder: Path, environment: Mapping[str, st
     OSError where the program cannot be executed; KeyboardInterrupt and any other exception pass through after the group is dead.
     """
     started = time.monotonic()
-    with log.open("wb") as sink:
-        child = subprocess.Popen(
-            list(argv), cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )  # fmt: skip
-    with _lock:
-        _live.add(child.pid)
-    ended = False
+    child: subprocess.Popen[bytes] | None = None
+    ended = interrupted = False
     try:
+        # Started and registered in one step: interrupt_all must not miss a compile that has just begun.
+        with log.open("wb") as sink, _lock:
+            child = subprocess.Popen(
+                list(argv), cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+            _live.add(child.pid)
         ended = _wait(child.pid, None if timeout is None else started + timeout)
     finally:
-        with _lock:
-            # The leader is not reaped yet, so its number still names this group and no other.
-            _kill_group(child.pid)
-            _live.discard(child.pid)
-            interrupted = child.pid in _interrupted
-            _interrupted.discard(child.pid)
-        child.wait()
+        if child is not None:
+            interrupted = _end(child)
     text = log.read_bytes().decode("utf-8", "replace")
     return Ended(child.returncode if ended else None, text, interrupted, time.monotonic() - started)
+
+
+def _end(child: subprocess.Popen[bytes]) -> bool:
+    """Kill what is left of the child's group and reap it; True where interrupt_all was the cause of death."""
+    with _lock:
+        # The leader is not reaped yet, so its number still names this group and no other.
+        _kill_group(child.pid)
+        _live.discard(child.pid)
+        interrupted = child.pid in _interrupted
+        _interrupted.discard(child.pid)
+    child.wait()
+    return interrupted
 
 
 def interrupt_all() -> int:
