@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What a user would rather give up last stands first; used only among candidates with equally many differing fields.
 _WEIGHT = {
     "operator": 128.0, "lattice": 64.0, "nc": 32.0, "dtype": 16.0, "storage": 8.0,
-    "constants": 4.0, "fused": 2.0, "shards": 1.0, "batch": 0.5,
+    "constants": 4.0, "fused": 2.0, "shards": 1.0, "batch": 0.5, "iterations": 0.25,
 }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
         cost += 32.0  # wilson_dagger is nearer to wilson than to clover
     if "lattice" in differ:
         cost += min(sum(max(a, b) / min(a, b) - 1 for a, b in zip(asked["lattice"], has["lattice"], strict=True)), 31.0)
-    for f in ("batch", "shards"):
+    for f in ("batch", "shards", "iterations"):
         if f in differ:
             cost += min(abs(asked[f] - has[f]), 64) / 256
     return len(differ), cost
