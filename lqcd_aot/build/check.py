@@ -1,0 +1,98 @@
+"""A fresh artifact against its witness: judged, replayed in a child process, or said why not.
+
+Owns the decision whether this machine can replay, and which builder artifact a fused operator is replayed with. The judge is
+witness.py, the child replay_child.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple, Protocol
+
+from lqcd_aot.build.replay_child import ReplayProcess
+from lqcd_aot.build.witness import load_judges, make_witness
+from lqcd_aot.store import Record, Store
+from lqcd_runtime.errors import CorruptError, WitnessMismatch
+from lqcd_runtime.manifest import entry_dict
+from lqcd_runtime.signature import Spec
+from lqcd_runtime.target import this_host
+
+PASSED = "passed"
+
+
+class Checked(NamedTuple):
+    """witness: its stored form or None; status: "passed" or "unchecked: <reason>"; text: one sentence for people."""
+
+    witness: dict[str, Any] | None
+    status: str
+    text: str
+
+
+class Checker(Protocol):
+    """What `build` asks of every artifact before it is published."""
+
+    def check(self, spec: Spec, record: Record, code: bytes, timeout: float) -> Checked:
+        """The witness and its outcome, for a record that has none yet. Errors: WitnessMismatch."""
+
+    def interrupt(self) -> None:
+        """The build was stopped: end what a check waits for. May be called again and again."""
+
+    def close(self) -> None:
+        """The build is over."""
+
+
+class WitnessChecker:
+    """Judges and replays; made when something is to be built. For any number of threads; the replays go through one child, one after the other."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._child = ReplayProcess()
+        self._lock = threading.Lock()
+        # Loading torch takes seconds; it happens while the first compiles run.
+        threading.Thread(target=load_judges, daemon=True).start()
+
+    def check(self, spec: Spec, record: Record, code: bytes, timeout: float) -> Checked:
+        """See `Checker`."""
+        name = f"{spec.name}@{record['target']}"
+        witness = make_witness(spec)
+        refusal = this_host().refusal(record["target"])
+        if refusal is not None:
+            return Checked(witness, f"unchecked: {refusal}", refusal)
+        builder = self._builder(spec, record["target"]) if spec.fused else None
+        if spec.fused and builder is None:
+            reason = f"no {builder_spec(spec).name}@{record['target']} in the store that makes its blocks"
+            return Checked(witness, f"unchecked: {reason}", reason)
+        entry = {**entry_dict(record), "witness": witness, "witness_status": PASSED}
+        with self._lock:
+            replayed = self._child.replay(entry, code, builder, timeout=timeout)
+        if not replayed.passed:
+            raise WitnessMismatch(
+                f"artifact {name}: does not agree with its witness",
+                found=replayed.text,
+                hint="this machine code is wrong here and was not published; report it with `lqcd-aot doctor`",
+            )
+        if spec.kind == "builder":
+            return Checked(witness, "unchecked: judged by the fused operators that use its blocks", replayed.text)
+        return Checked(witness, PASSED, replayed.text)
+
+    def interrupt(self) -> None:
+        """Kill the child process, so that a replay under way ends."""
+        self._child.interrupt()
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.close()
+
+    def _builder(self, spec: Spec, target: str) -> tuple[dict[str, Any], bytes] | None:
+        record = self._store.records_of_spec(builder_spec(spec).key).get(target)
+        if record is None:
+            return None
+        try:
+            return entry_dict(record), self._store.read_blob(record["outputs"]["code"]["sha256"])
+        except CorruptError:
+            return None
+
+
+def builder_spec(spec: Spec) -> Spec:
+    """The spec of the artifact that makes the blocks of a fused operator: same lattice, dtype, slabs, colours."""
+    return Spec("wilson_blocks", spec.lattice, spec.dtype, storage=spec.storage, shards=spec.shards, nc=spec.nc)
