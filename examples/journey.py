@@ -10,7 +10,6 @@ Stage by stage: (1) a gauge configuration, yours or a small one thermalised here
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import time

@@ -35,9 +35,12 @@ def main(bundle_path: str, config: str, result_path: str, mass: float, tolerance
         prop = lqcd.propagator(D, lqcd.point_source((0, 0, 0, 0)), tol=tolerance)
         pion = lqcd.pion_correlator(prop)
     info = prop.info
-    for column, residual in enumerate(info.column_residuals):
-        print(f"  spin {column // 3} colour {column % 3}: true residual {residual:.2e}")
-    print(f"solve         {info.iterations} iterations, {info.seconds:.2f} s, {info.flops / info.seconds / 1e9:.1f} GFLOP/s (1320 a site)")
+    for number, column in enumerate(prop.columns):
+        print(
+            f"  spin {number // 3} colour {number % 3}: {column.iterations} iterations, true residual {column.final_residual:.2e}"
+        )
+    speed = info.flops / info.seconds / 1e9
+    print(f"solve         {info.iterations} iterations, {info.seconds:.2f} s, {speed:.1f} GFLOP/s (1320 flops a site)")
     print("pion          " + " ".join(f"{c:.8g}" for c in pion[:6]) + " ...")
     with open(result_path, "w", encoding="utf-8") as f:
         json.dump({"pion": [float(c) for c in pion], "converged": bool(info.converged), "mass": mass}, f)

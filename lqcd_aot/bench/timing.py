@@ -23,9 +23,11 @@ def time_call(call: Callable[[], object], *, seconds: float = 0.4, rounds: int =
     return Timing(each[rounds // 2], each[0], each[-1])
 
 
-def time_pair(a: Callable[[], object], b: Callable[[], object], *, seconds: float = 0.4, rounds: int = 9) -> tuple[Timing, Timing]:
+def time_pair(
+    a: Callable[[], object], b: Callable[[], object], *, seconds: float = 0.4, rounds: int = 9
+) -> tuple[Timing, Timing]:
     """Both calls interleaved round by round, so that a drift of the machine's speed meets both."""
-    a(), b()  # noqa: B018 - the warm-up
+    a(), b()
     counts = _repeats_for(a, seconds / rounds), _repeats_for(b, seconds / rounds)
     pairs = [(_round(a, counts[0]), _round(b, counts[1])) for _ in range(rounds)]
     first, second = sorted(p[0] for p in pairs), sorted(p[1] for p in pairs)

@@ -92,7 +92,9 @@ def _neuron() -> list[Finding]:
             out.append((name, False, "not installed; needed only to build for inf2, trn1, trn2, trn3"))
             continue
         if version.startswith("1.0"):
-            out.append((name, False, f"{version} is PyPI's placeholder, not AWS's package; install from the Neuron package index"))
+            out.append(
+                (name, False, f"{version} is PyPI's placeholder, not AWS's package; install from the Neuron package index")
+            )
         else:
             out.append((name, True, version))
     devices = sorted(Path("/dev").glob("neuron[0-9]*"))

@@ -59,7 +59,9 @@ def _host(as_target: str | None) -> Host:
     if as_target is None:
         return this_host()
     if as_target not in CPU_TARGETS:
-        raise UsageError(f"target {as_target!r}: is no CPU target{suggest(as_target, CPU_TARGETS)}", expected=", ".join(CPU_TARGETS))
+        raise UsageError(
+            f"target {as_target!r}: is no CPU target{suggest(as_target, CPU_TARGETS)}", expected=", ".join(CPU_TARGETS)
+        )
     architecture, _, features = CPU_TARGETS[as_target]
     return Host(architecture, features)
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (or array) and nothing else.")
 store_option = click.option(
-    "--store", "store_path", type=click.Path(path_type=Path), default=None, help="Store folder. [default: $LQCD_AOT_STORE or the cache]"
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Store folder. [default: $LQCD_AOT_STORE or the cache]",
 )
 cc_option = click.option("--cc", default=None, help="Compile with this clang or gcc in place of the pinned zig.")
 

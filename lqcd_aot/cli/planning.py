@@ -59,7 +59,9 @@ def toolchain_if_there(cc: str | None) -> tuple[Toolchain | None, str | None]:
         return None, error.fact
 
 
-def make_plan(recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], retry_failed: bool) -> Planned:
+def make_plan(
+    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], retry_failed: bool
+) -> Planned:
     """Load, expand and decide. Starts no compiler. Errors: RecipeError, StoreError."""
     from lqcd_aot.build.plan import plan
     from lqcd_aot.recipe import expand, load

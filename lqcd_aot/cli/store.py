@@ -33,7 +33,8 @@ def verify(store_path: Path | None, repair: bool, as_json: bool) -> int:
     else:
         for problem in report.problems:
             click.echo(str(problem), err=True)
-        click.echo(f"store {store.root}: {report.records} records, {report.blobs} blobs, {human_bytes(report.bytes)}, {_verdict(report.problems, repair)}")
+        counted = f"{report.records} records, {report.blobs} blobs, {human_bytes(report.bytes)}"
+        click.echo(f"store {store.root}: {counted}, {_verdict(report.problems, repair)}")
     return EXIT_OK if report.is_sound or repair else EXIT_CORRUPT
 
 

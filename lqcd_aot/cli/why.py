@@ -13,7 +13,9 @@ from lqcd_aot.cli.planning import make_plan, store_folder
 
 @click.command("why")
 @click.argument("subject", metavar="RECIPE|VARIANT")
-@click.option("--bundle", "bundle_path", type=click.Path(path_type=Path), default=None, help="Look in this bundle, not in a store.")
+@click.option(
+    "--bundle", "bundle_path", type=click.Path(path_type=Path), default=None, help="Look in this bundle, not in a store."
+)
 @store_option
 @cc_option
 @json_option

@@ -8,7 +8,6 @@ name in the same folder, then rename) or not at all.
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,10 +27,10 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     Errors: LqcdError where the folder cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(16)}.tmp")
     try:
         yield temporary
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise LqcdError(f"output {path}: cannot be written", found=str(error), hint="choose another folder with -o") from error
     finally:

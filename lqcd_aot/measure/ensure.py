@@ -1,0 +1,106 @@
+"""The artifacts a measurement needs: from a bundle, from the store, or built now and said so in one line.
+
+Owns the rule: a named bundle or `offline` is never added to; a store is, for the best target of this machine. The runtime
+itself never builds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import lqcd_runtime
+from lqcd_runtime.errors import CompileError, LqcdError, StoreError
+from lqcd_runtime.target import this_host
+
+if TYPE_CHECKING:
+    from lqcd_aot.build.plan import PlanItem
+    from lqcd_aot.compilers import Toolchain
+    from lqcd_aot.store import Store
+    from lqcd_runtime.bundle import Bundle
+    from lqcd_runtime.signature import Spec
+
+
+class Origin(NamedTuple):
+    """Where artifacts come from: a bundle, else a store that may be added to with the compiler `cc` unless `offline`."""
+
+    bundle: Path | None
+    store: Path
+    cc: str | None = None
+    offline: bool = False
+
+
+@contextlib.contextmanager
+def with_artifacts(specs: Sequence[Spec], origin: Origin, say: Callable[[str], None]) -> Iterator[Bundle]:
+    """An open bundle or store that has the specs for this machine, building what is missing where the origin allows it.
+
+    say: takes the one line on what is built. Errors: StoreError, CompileError; what is still missing is NoVariant at its use.
+    """
+    if origin.bundle is None and not origin.offline:
+        build_missing(specs, origin, say)
+    with lqcd_runtime.open(str(origin.bundle or origin.store)) as bundle:
+        yield bundle
+
+
+def build_missing(specs: Sequence[Spec], origin: Origin, say: Callable[[str], None]) -> None:
+    """Build those of the specs for which the store has no artifact that this machine can run.
+
+    Nothing happens where there is no compiler: the artifacts may be there all the same. Errors: StoreError, CompileError.
+    """
+    from lqcd_aot.build.plan import plan
+    from lqcd_aot.recipe import Variant
+
+    target = this_host().best_target()
+    absent = [spec for spec in specs if not _is_there(spec, origin.store)]
+    if not absent or target is None:
+        return
+    toolchain = _toolchain(origin.cc, say)
+    if toolchain is None:
+        return
+    from lqcd_aot.store import open_store
+
+    store = open_store(origin.store, create=True)
+    items = plan([Variant(spec, target) for spec in absent], store, toolchain)
+    todo = [item for item in items if item.decision == "build"]
+    if todo:
+        names = ", ".join(item.variant.name for item in todo)
+        say(f"building {len(todo)} missing artifact{'s' if len(todo) > 1 else ''} into {origin.store}: {names}")
+        _build(items, store, toolchain)
+    for item in items:
+        if item.decision == "blocked":
+            raise CompileError(f"artifact {item.variant.name}: {item.reason}", hint="lqcd-aot build RECIPE --retry-failed")
+
+
+def _is_there(spec: Spec, folder: Path) -> bool:
+    try:
+        with lqcd_runtime.open(str(folder)) as bundle:
+            bundle.select(spec)
+    except LqcdError:
+        return False
+    return True
+
+
+def _toolchain(cc: str | None, say: Callable[[str], None]) -> Toolchain | None:
+    from lqcd_aot.compilers import find_toolchain
+    from lqcd_aot.settings import default_compiler
+
+    wanted = cc or default_compiler()
+    try:
+        return find_toolchain(wanted)
+    except CompileError as error:
+        if wanted:
+            raise
+        say(f"not building: {error.fact}")
+        return None
+
+
+def _build(items: list[PlanItem], store: Store, toolchain: Toolchain) -> None:
+    from lqcd_aot.build.execute import build
+
+    for result in build(items, store, toolchain):
+        if result.error is not None:
+            raise result.error
+        if result.outcome == "failed":
+            raise StoreError(f"artifact {result.item.variant.name}: was not built", found=result.failure_class)
