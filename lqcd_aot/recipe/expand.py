@@ -19,10 +19,12 @@ from lqcd_runtime.signature import OPERATORS, Spec, suggest
 BUILDER = "wilson_blocks"
 # The axes that mean nothing to a kind, with the value they collapse to.
 NEUTRAL: dict[str, dict[str, tuple[Any, ...]]] = {
-    "dirac": {},
-    "builder": {"batch": (1,), "fused": (False,)},
-    "observable": {"batch": (1,), "fused": (False,), "shards": (1,)},
-    "gauge_map": {"batch": (1,), "fused": (False,), "shards": (1,)},
+    "dirac": {"iterations": (0,)},
+    "builder": {"batch": (1,), "fused": (False,), "iterations": (0,)},
+    "observable": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
+    "gauge_map": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
+    # A chunk runs many applications in one call, so nobody could exchange halos between them.
+    "chunk": {"shards": (1,)},
 }
 Block = dict[str, tuple[Any, ...]]
 
@@ -86,9 +88,9 @@ def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
         baked = {operator: baked_values(recipe.constants, operator) for operator in block["operator"]}
         specs: tuple[Any, list[Spec]] = (None, [])
         for point in points(block, recipe.exclude if index == 0 else ()):
-            operator, lattice, dtype, batch, fused, shards, target = point
+            operator, lattice, dtype, batch, fused, shards, iterations, target = point
             if fused:
-                need = (BUILDER, lattice, dtype, 1, False, shards, target)
+                need = (BUILDER, lattice, dtype, 1, False, shards, 0, target)
                 if need not in seen:
                     seen.add(need)
                     yield Variant(Spec(BUILDER, lattice, dtype, shards=shards), target, *parameters)
@@ -97,7 +99,7 @@ def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
             seen.add(point)
             if point[:-1] != specs[0]:
                 # Points of one spec differ only in the innermost axis, so the spec is made once for all targets.
-                shape = {"batch": batch, "fused": fused, "shards": shards}
+                shape = {"batch": batch, "fused": fused, "shards": shards, "iterations": iterations}
                 specs = (point[:-1], [Spec(operator, lattice, dtype, **shape, baked=b) for b in baked[operator]])
             for spec in specs[1]:
                 yield Variant(spec, target, *parameters)

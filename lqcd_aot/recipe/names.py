@@ -13,6 +13,7 @@ from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import DTYPES, Spec
 from lqcd_runtime.target import TARGETS
 
+LETTERS = {"b": "batch", "s": "shards", "k": "iterations"}
 LONG = {short: dtype for dtype, short in DTYPES.items()}
 
 
@@ -24,7 +25,8 @@ def parse_name(name: str) -> tuple[Spec, str | None]:
     operator, *parts = text.split("-")
     if len(parts) < 2 or parts[1] not in LONG:
         raise UsageError(
-            f"variant {name!r}: is not a variant's name", expected="OPERATOR-TxZxYxX-f32|f64[-bN][-fused][-sN][@TARGET]",
+            f"variant {name!r}: is not a variant's name",
+            expected="OPERATOR-TxZxYxX-f32|f64|bf16[-bN][-fused][-sN][-kN][@TARGET]",
             hint="lqcd-aot ls prints the names of what is there, lqcd-aot plan RECIPE those of what could be",
         )  # fmt: skip
     attributes: dict[str, Any] = {}
@@ -34,7 +36,7 @@ def parse_name(name: str) -> tuple[Spec, str | None]:
             _read(part, attributes, baked)
         except ValueError:
             raise UsageError(
-                f"variant {name!r}: {part!r} says nothing", expected="bN, fused, sN, ncN, store.DTYPE or VALUE.x"
+                f"variant {name!r}: {part!r} says nothing", expected="bN, fused, sN, kN, ncN, store.DTYPE or VALUE.x"
             ) from None
     spec = Spec(operator, parts[0], LONG[parts[1]], baked=baked, **attributes)
     if spec.name != text:
@@ -52,7 +54,7 @@ def _read(part: str, attributes: dict[str, Any], baked: dict[str, float]) -> Non
         baked[word] = float(value)
     elif part.startswith("nc"):
         attributes["nc"] = int(part[2:])
-    elif part[:1] in "bs":
-        attributes["batch" if part[0] == "b" else "shards"] = int(part[1:])
+    elif part[:1] in LETTERS:
+        attributes[LETTERS[part[0]]] = int(part[1:])
     else:
         raise ValueError(part)

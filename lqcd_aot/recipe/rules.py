@@ -27,7 +27,7 @@ def issues(recipe: Recipe) -> list[Issue]:
     size = sum(math.prod(len(block[axis]) for axis in AXIS_NAMES) for block in blocks(recipe))
     if size > MAX_POINTS:
         return [(("axes",), f"the axes span {size} combinations, more than {MAX_POINTS}")]
-    found = [*_constants(recipe), *_excludes(recipe), *_includes(recipe), *_impossible(recipe)]
+    found = [*_constants(recipe), *_excludes(recipe), *_includes(recipe), *_impossible(recipe), *_iterations(recipe)]
     if not found and next(points(blocks(recipe)[0], recipe.exclude), None) is None and not recipe.include:
         found.append((("exclude",), "the [[exclude]] rules leave no variant"))
     return found
@@ -75,7 +75,7 @@ def _why_nothing(axes: Block, entries: dict[str, tuple[Any, ...]]) -> str:
     for axis, allowed in entries.items():
         if set(axes[axis]).isdisjoint(allowed):
             return f"axes.{axis} has no {' or '.join(spell(v) for v in allowed)}"
-    return "batch, fused and shards are 1, false and 1 for operators to which they mean nothing"
+    return "batch, fused, shards and iterations are 1, false, 1 and none for operators to which they mean nothing"
 
 
 def _includes(recipe: Recipe) -> Iterator[Issue]:
@@ -110,6 +110,22 @@ def _impossible(recipe: Recipe) -> Iterator[Issue]:
             advice = toml_rule(entries) if index == 0 else "narrow this [[include]]"
             place = ("axes",) if index == 0 else ("include", index - 1)
             yield (*place, *_element(recipe, index, entries["lattice"])), f"{why}; {advice}"
+
+
+def _iterations(recipe: Recipe) -> Iterator[Issue]:
+    """A solver chunk without a number of iterations, and iterations that no operator takes."""
+    for index, block in enumerate(blocks(recipe)):
+        place: tuple[str | int, ...] = ("axes",) if index == 0 else ("include", index - 1)
+        chunks = [operator for operator in block["operator"] if OPERATORS[operator]["kind"] == "chunk"]
+        if chunks and 0 in block["iterations"]:
+            yield place, f"operator {chunks[0]} is a solver chunk and needs iterations, e.g. iterations = 8"
+        table = recipe.axes if index == 0 else recipe.include[index - 1]
+        if not chunks and index and table.iterations is not None:
+            yield (*place, "iterations"), "no operator here is a solver chunk, which alone takes iterations"
+    if 0 not in recipe.axes.iterations and not any(
+        OPERATORS[operator]["kind"] == "chunk" for block in blocks(recipe) for operator in block["operator"]
+    ):
+        yield ("axes", "iterations"), "no operator of this recipe is a solver chunk, which alone takes iterations"
 
 
 def _element(recipe: Recipe, index: int, lattice: Extents) -> tuple[str | int, ...]:

@@ -114,6 +114,11 @@ class Axes(_Table):
     batch: Counts = Field(default=(1,), description="right-hand sides per call (Dirac operators only)")
     fused: Flags = Field(default=(False,), description="per-site spin-colour blocks (Dirac operators only)")
     shards: Counts = Field(default=(1,), description="slabs of T (Dirac operators and their builders only)")
+    iterations: Counts = Field(
+        default=(0,),
+        description="iterations per call (solver chunks only, which need it)",
+        json_schema_extra={"default": None},
+    )
     target: Targets = Field(description="machines to build for")
 
 
@@ -126,6 +131,7 @@ class Rule(_Table):
     batch: Counts | None = None
     fused: Flags | None = None
     shards: Counts | None = None
+    iterations: Counts | None = None
     target: Targets | None = None
 
     def given(self) -> dict[str, tuple[Any, ...]]:

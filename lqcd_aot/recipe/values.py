@@ -61,7 +61,7 @@ def lattice(value: Any) -> Extents:
 
 
 def count(value: Any) -> int:
-    """An integer >= 1: batch and shards."""
+    """An integer >= 1: batch, shards and iterations."""
     if type(value) is not int or value < 1:
         raise ValueError(f"{spell(value)} is not an integer >= 1")
     return value

@@ -139,7 +139,7 @@ def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
 
     What follows from another field is not counted: storage where it follows dtype on both sides, `baked` beside `constants`.
     """
-    differ = [f for f in _WEIGHT if asked[f] != has[f]]
+    differ = [f for f in _WEIGHT if asked.get(f) != has.get(f)]
     if "dtype" in differ and "storage" in differ and asked["storage"] == asked["dtype"] and has["storage"] == has["dtype"]:
         differ.remove("storage")
     cost = sum(_WEIGHT[f] for f in differ)

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from lqcd_runtime.geometry import Extents
 
 SPEC_TAG = "lqcd-aot/spec/v1"
-DTYPES = {"float32": "f32", "float64": "f64"}
+DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16"}
+# What the arithmetic of each kind of machine offers; a CPU has no bfloat16 templates, a NeuronCore no double precision.
+CPU_DTYPES = ("float32", "float64")
+NEURON_DTYPES = ("float32", "bfloat16")
 EXTERNAL = "external"
 
 # kind: how the runtime calls the artifact (artifacts/README.md, "Entry points").
@@ -25,6 +28,7 @@ EXTERNAL = "external"
 #   builder     links -> packed fused blocks for a fused dirac artifact
 #   observable  links -> a few float64 numbers
 #   gauge_map   links -> links
+#   chunk       solver state -> solver state after `iterations` iterations; the operator is inside
 # inputs: the run-time inputs a caller may pass, in order; results: the names of what an observable returns.
 # `parity` is "even" for operators that live on even sites of the full-lattice array (odd sites are zero).
 OPERATORS: dict[str, dict[str, Any]] = {
@@ -44,6 +48,8 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "clover_schur": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
     "clover_schur_dagger": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
     "clover_schur_normal": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
+    "wilson_cg_chunk": {"kind": "chunk", "inputs": ("mass",), "parity": "full", "solves": "wilson_normal"},
+    "wilson_schur_cg_chunk": {"kind": "chunk", "inputs": ("mass",), "parity": "even", "solves": "wilson_schur_normal"},
     "wilson_blocks": {"kind": "builder", "inputs": (), "parity": "full"},
     "plaquette": {
         "kind": "observable",
@@ -66,9 +72,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
 def kind_of(operator: str) -> str:
     """The calling kind of an operator. Errors: UsageError for a name not in the table, with the nearest."""
     if operator not in OPERATORS:
-        raise UsageError(
-            f"operator {operator!r}: is not known{suggest(operator, OPERATORS)}", expected=", ".join(OPERATORS)
-        )
+        raise UsageError(f"operator {operator!r}: is not known{suggest(operator, OPERATORS)}", expected=", ".join(OPERATORS))
     kind: str = OPERATORS[operator]["kind"]
     return kind
 
@@ -87,7 +91,7 @@ class Spec:
     operator: a name of OPERATORS; lattice: (T,Z,Y,X); dtype: arithmetic; storage: of links and spinors in the artifact;
     batch: right-hand sides per call; fused: per-site spin-colour blocks; shards: T slabs; nc: colours;
     constants: "external", or "baked:<sha256 of the baked values>" with the values themselves in `baked`.
-    For observables, builders and gauge maps batch is 1.
+    For observables, builders and gauge maps batch is 1. iterations: of a solver chunk, per call; 0 for every other kind.
     """
 
     operator: str
@@ -100,10 +104,13 @@ class Spec:
     nc: int
     constants: str
     baked: tuple[tuple[str, float], ...]
+    iterations: int
 
-    __slots__ = ("baked", "batch", "constants", "dtype", "fused", "lattice", "nc", "operator", "shards", "storage")
+    __slots__ = (
+        "baked", "batch", "constants", "dtype", "fused", "iterations", "lattice", "nc", "operator", "shards", "storage"
+    )  # fmt: skip
 
-    FIELDS = ("operator", "lattice", "dtype", "storage", "batch", "fused", "shards", "nc", "constants")
+    FIELDS = ("operator", "lattice", "dtype", "storage", "batch", "fused", "shards", "nc", "iterations", "constants")
 
     def __init__(
         self,
@@ -116,6 +123,7 @@ class Spec:
         fused: bool = False,
         shards: int = 1,
         nc: int = 3,
+        iterations: int = 0,
         baked: dict[str, float] | None = None,
     ) -> None:
         kind_of(operator)
@@ -130,6 +138,13 @@ class Spec:
         put(self, "fused", bool(fused))
         put(self, "shards", int(shards))
         put(self, "nc", int(nc))
+        put(self, "iterations", int(iterations))
+        if (self.iterations > 0) != (self.kind == "chunk") or self.iterations < 0:
+            raise UsageError(
+                f"operator {operator}: {self.iterations} iterations do not fit its kind",
+                expected="iterations >= 1 for a solver chunk, 0 for everything else",
+                found=f"kind {self.kind}, iterations = {self.iterations}",
+            )
         values = {k: float(v) for k, v in sorted((baked or {}).items())}
         put(self, "baked", tuple(values.items()))
         put(self, "constants", baked_constants(values))
@@ -152,7 +167,7 @@ class Spec:
         baked = {k: float.fromhex(v) for k, v in d["baked"].items()}
         spec = cls(
             d["operator"], d["lattice"], d["dtype"], storage=d["storage"], batch=d["batch"], fused=d["fused"],
-            shards=d["shards"], nc=d["nc"], baked=baked,
+            shards=d["shards"], nc=d["nc"], iterations=d["iterations"], baked=baked,
         )  # fmt: skip
         if spec.as_dict() != d:
             raise UsageError("spec: does not survive a round trip", expected=spec.as_dict(), found=d)
@@ -178,16 +193,18 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """Readable, unique within a recipe: wilson-8x4x4x4-f64-b12-fused-s2."""
+        """Readable, unique within a recipe: wilson-8x4x4x4-f64-b12-fused-s2, wilson_cg_chunk-8x4x4x4-f32-b1-k8."""
         parts = [self.operator, format_extents(self.lattice), DTYPES[self.dtype]]
         if self.storage != self.dtype:
             parts.append(f"store.{self.storage}")
-        if self.kind == "dirac":
+        if self.kind in ("dirac", "chunk"):
             parts.append(f"b{self.batch}")
         if self.fused:
             parts.append("fused")
         if self.shards != 1:
             parts.append(f"s{self.shards}")
+        if self.iterations:
+            parts.append(f"k{self.iterations}")
         if self.nc != 3:
             parts.append(f"nc{self.nc}")
         parts += [f"{k}.{v!r}" for k, v in self.baked]
@@ -204,7 +221,8 @@ class Spec:
         return isinstance(other, Spec) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __hash__(self) -> int:
-        return hash((self.operator, self.lattice, self.dtype, self.storage, self.batch, self.fused, self.shards, self.baked))
+        shape = (self.batch, self.fused, self.shards, self.iterations)
+        return hash((self.operator, self.lattice, self.dtype, self.storage, shape, self.baked))
 
     def __repr__(self) -> str:
         return f"Spec({self.name})"

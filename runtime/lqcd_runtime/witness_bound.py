@@ -1,6 +1,6 @@
 """How far an artifact may be from the judge: operation counts and growth factors, with their derivation.
 
-Model: every rounding changes a number by a factor 1 + d, |d| <= u (u = 2^-24 or 2^-53). A component of the output is a sum of
+Model: every rounding changes a number by a factor 1 + d, |d| <= u (2^-24, 2^-53, bfloat16 2^-8). A component of the output is a sum of
 products; where at most K roundings lie on any path from an input to it, |error| <= K u S (first order), S = the same sum with
 absolute values. The judge has the same K with u = 2^-53. So |artifact - judge| <= K (u + 2^-53) S, and the *relative error* of
 a witness is |artifact - judge| / S, its bound K (u + 2^-53).
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
+UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8}
 _AMPLITUDE = math.sqrt(2.0)
 _HOP = 8.0 * math.sqrt(3.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90

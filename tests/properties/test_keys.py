@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 from lqcd_aot.keys import Change, both_keys, build_key, differences
 from lqcd_aot.program import Program, program_for
 from lqcd_runtime.conventions import CONVENTIONS
-from lqcd_runtime.signature import OPERATORS, Spec
+from lqcd_runtime.signature import DTYPES, OPERATORS, Spec
 
 words = st.text(max_size=8)
 specs = st.builds(
     lambda operator, lattice, dtype, batch, shards, mass: Spec(
-        operator, lattice, dtype, batch=batch, shards=shards, baked={} if mass is None else {"mass": mass}
+        operator, lattice, dtype, batch=batch, shards=shards, baked={} if mass is None else {"mass": mass},
+        iterations=batch if OPERATORS[operator]["kind"] == "chunk" else 0,
     ),
     st.sampled_from(sorted(OPERATORS)),
     st.tuples(*[st.integers(2, 64)] * 4),
-    st.sampled_from(["float32", "float64"]),
+    st.sampled_from(list(DTYPES)),
     st.integers(1, 12),
     st.sampled_from([1, 2, 4]),
     st.none() | st.floats(-4, 4),

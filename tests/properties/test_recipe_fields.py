@@ -10,6 +10,7 @@ import pytest
 from lqcd_aot.build.plan import plan
 from lqcd_aot.compilers import FakeToolchain
 from lqcd_aot.keys import COMPONENTS, build_key
+from lqcd_aot.program import Program, program_for
 from lqcd_aot.recipe import NOT_IN_KEY, Recipe, Variant, expand
 from lqcd_aot.recipe.schema import Axes, Build, Constants, Rule
 from lqcd_runtime.signature import Spec
@@ -19,16 +20,18 @@ BASE: dict[str, Any] = {
     "name": "base",
     "description": "one of each",
     "axes": {
-        "operator": ["wilson", "twisted", "plaquette"],
+        "operator": ["wilson", "twisted", "plaquette", "wilson_cg_chunk"],
         "lattice": ["8x4x4x4", "4x4x4x4"],
         "dtype": ["float32", "float64"],
         "batch": [1, 4],
         "fused": [False],
         "shards": [1, 2],
+        "iterations": [2, 4],
         "target": ["x86-64-v3", "aarch64"],
     },
     "constants": {"policy": "baked", "mass": [0.1], "mu": [0.2]},
-    "exclude": [{"operator": "twisted", "batch": 4}, {"operator": "twisted", "fused": True}],
+    "exclude": [{"operator": "twisted", "batch": 4}, {"operator": "twisted", "fused": True},
+                {"operator": "wilson_cg_chunk", "iterations": 4}],
     "include": [{"operator": "clover", "batch": 1, "fused": False}],
     "build": {"timeout": "60 s", "memory": "1 GiB", "salt": ""},
 }
@@ -42,12 +45,13 @@ FLIPS: dict[str, tuple[tuple[str | int, ...], Any]] = {
     "Recipe.exclude": (("exclude",), []),
     "Recipe.include": (("include",), []),
     "Recipe.build": (("build", "salt"), "x"),
-    "Axes.operator": (("axes", "operator"), ["wilson_dagger", "twisted", "plaquette"]),
+    "Axes.operator": (("axes", "operator"), ["wilson_dagger", "twisted", "plaquette", "wilson_cg_chunk"]),
     "Axes.lattice": (("axes", "lattice"), ["8x4x4x4", "4x4x4x8"]),
     "Axes.dtype": (("axes", "dtype"), ["float64"]),
     "Axes.batch": (("axes", "batch"), [1, 4, 8]),
     "Axes.fused": (("axes", "fused"), [False, True]),
     "Axes.shards": (("axes", "shards"), [1, 4]),
+    "Axes.iterations": (("axes", "iterations"), [8]),
     "Axes.target": (("axes", "target"), ["x86-64-v2", "aarch64"]),
     "Constants.policy": (("constants",), {"policy": "external"}),
     "Constants.mass": (("constants", "mass"), [0.7]),
@@ -63,6 +67,7 @@ FLIPS: dict[str, tuple[tuple[str | int, ...], Any]] = {
     "Rule.batch": (("exclude", 0, "batch"), 1),
     "Rule.fused": (("include", 0), {"operator": "wilson", "fused": True}),
     "Rule.shards": (("exclude", 0, "shards"), 2),
+    "Rule.iterations": (("exclude", 2, "iterations"), [2]),
     "Rule.target": (("exclude", 0, "target"), "aarch64"),
 }
 # The only field without another valid value, which test_recipe_issues sees refused.
@@ -79,10 +84,15 @@ def flipped(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
     return dict(recipe)
 
 
+def program_of(spec: Spec, target: str) -> Program:
+    """The CPU program, and a stand-in for the one kind that no CPU program expresses."""
+    return Program((), (("NAME", spec.name),), "chunk") if spec.kind == "chunk" else program_for(spec, target)
+
+
 def outcome(table: dict[str, Any]) -> tuple[list[str | None], list[bytes]]:
     """(build keys, artifact bytes) of a recipe by the fake compiler."""
     toolchain = FakeToolchain()
-    items = plan(expand(Recipe.model_validate(table)), None, toolchain)
+    items = plan(expand(Recipe.model_validate(table)), None, toolchain, program_for=program_of)
     assert all(item.program is not None for item in items)
     return [i.build_key for i in items], [toolchain.compile(i.program, i.variant.target) for i in items if i.program]
 
@@ -113,7 +123,8 @@ def test_variants_untouched_by_a_change_keep_their_keys(field: str) -> None:
     """Changing one field rebuilds exactly the variants whose spec, target or program changed."""
 
     def by_name(table: dict[str, Any]) -> dict[str, str | None]:
-        return {i.variant.name: i.build_key for i in plan(expand(Recipe.model_validate(table)), None, FakeToolchain())}
+        variants = expand(Recipe.model_validate(table))
+        return {i.variant.name: i.build_key for i in plan(variants, None, FakeToolchain(), program_for=program_of)}
 
     before, after = by_name(BASE), by_name(flipped(*FLIPS[field]))
     common = before.keys() & after.keys()
@@ -122,9 +133,11 @@ def test_variants_untouched_by_a_change_keep_their_keys(field: str) -> None:
 
 
 SPEC = Spec("twisted", "8x4x4x4", "float64", batch=4, shards=2, baked={"mass": 0.1, "mu": 0.2})
+CHUNK = Spec("wilson_cg_chunk", "8x4x4x4", "float32", batch=4, iterations=8)
 SPEC_FLIPS: dict[str, Any] = {
     "operator": "twisted_dagger", "lattice": (8, 4, 4, 6), "dtype": "float32", "storage": "float32", "batch": 8,
     "fused": True, "shards": 4, "nc": 2, "baked": {"mass": 0.1},
+    "iterations": 4,
 }  # fmt: skip
 VARIANT_IN_KEY, VARIANT_NOT_IN_KEY = {"spec", "target", "salt"}, {"timeout_s", "memory_bytes"}
 PARTS: dict[str, Any] = {
@@ -138,10 +151,11 @@ def test_every_attribute_of_a_spec_is_in_both_keys() -> None:
     assert set(SPEC_FLIPS) | {"constants"} == set(Spec.__slots__) == set(Spec.FIELDS) | {"baked"} == set(SPEC.as_dict())
     for name, value in SPEC_FLIPS.items():
         changes = {name: value, **({"storage": "float64"} if name == "dtype" else {})}
-        other = SPEC.replace(**changes)
-        assert other.key != SPEC.key, name
-        assert other.name != SPEC.name, name
-        assert build_key(**{**PARTS, "spec": other}).hex != build_key(**PARTS).hex, name
+        base = CHUNK if name == "iterations" else SPEC
+        other = base.replace(**changes)
+        assert other.key != base.key, name
+        assert other.name != base.name, name
+        assert build_key(**{**PARTS, "spec": other}).hex != build_key(**{**PARTS, "spec": base}).hex, name
 
 
 def test_every_attribute_of_a_variant_is_in_the_key_or_excluded() -> None:

@@ -55,7 +55,7 @@ def test_smoke_covers_the_hosts_a_demo_may_meet() -> None:
 def test_the_grammar_of_the_readme_is_a_recipe_that_names_every_key() -> None:
     recipe = loads(tour(), "recipes/README.md")
     document = tomllib.loads(tour())
-    optional_twins = {"kappa", "mu"}  # shown in comments: they cannot stand beside mass, or have no taker here
+    optional_twins = {"kappa", "mu", "iterations"}  # shown in comments: they cannot stand beside mass, or have no taker here
     assert set(document) == {field.alias or name for name, field in Recipe.model_fields.items()}
     for name, model in (("axes", Axes), ("constants", Constants), ("build", Build)):
         assert set(document[name]) | (optional_twins & set(model.model_fields)) == set(model.model_fields)

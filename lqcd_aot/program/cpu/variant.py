@@ -78,6 +78,10 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
     """None where the templates can express the spec, else the error that says why not."""
     if target not in CPU_TARGETS:
         return _no(spec, f"target {target} is not a CPU", "one of " + ", ".join(CPU_TARGETS), target)
+    if spec.kind == "chunk":
+        return _no(spec, "a CPU solver runs on the host, it needs no chunks", "a Neuron target or sim", target)
+    if spec.dtype not in C_TYPE:
+        return _no(spec, f"the templates do not compute in {spec.dtype}", " or ".join(C_TYPE), spec.dtype)
     if spec.nc != 3:
         return _no(spec, "the templates are written for three colours", "nc = 3", f"nc = {spec.nc}")
     if spec.storage != spec.dtype:

@@ -16,7 +16,7 @@ from lqcd_runtime.errors import GaugeFileError, UsageError
 from lqcd_runtime.fields import Gauge, check_links
 from lqcd_runtime.gauge_io.checksums import nersc_sum, scidac_sums
 from lqcd_runtime.gauge_io.lime import HEADER, MAGIC
-from lqcd_runtime.signature import DTYPES, suggest
+from lqcd_runtime.signature import CPU_DTYPES, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def write_gauge(
     """
     field = gauge if isinstance(gauge, Gauge) else Gauge(gauge)
     kind = precision or field.precision
-    for what, word, known in (("format", format, FORMATS), ("precision", kind, tuple(DTYPES))):
+    for what, word, known in (("format", format, FORMATS), ("precision", kind, CPU_DTYPES)):
         if word not in known:
             raise UsageError(f"{what} {word!r}: is not known{suggest(word, known)}", expected=", ".join(known))
     target = os.fspath(path)
