@@ -76,7 +76,7 @@ def _operator(bundle: Bundle, spec: Spec, threads: int) -> DiracOperator:
 
     return bundle.operator(
         spec.operator, gauge=random_links(spec.lattice, 1), dtype=spec.dtype, batch=spec.batch, fused=spec.fused,
-        shards=spec.shards, threads=threads, t_boundary=-1, **_inputs(spec.operator),
+        shards=spec.shards, threads=threads, t_boundary=-1, **_inputs(spec.operator),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -85,7 +85,8 @@ def _spinor(spec: Spec) -> Any:
 
     from lqcd_runtime.fields import random_spinor
 
-    return np.stack([random_spinor(spec.lattice, 1, column) for column in range(spec.batch)])
+    dtype = np.complex64 if spec.dtype == "float32" else np.complex128
+    return np.stack([random_spinor(spec.lattice, 1, column) for column in range(spec.batch)]).astype(dtype)
 
 
 def _eager(spec: Spec, threads: int) -> Callable[[], object] | None:

@@ -84,7 +84,7 @@ def _records(store: Store, variants: list[Wanted], recipe: str) -> dict[str, Rec
         raise UsageError(
             f"bundle of {recipe}: {len(absent)} of {len(found)} artifacts are not in store {store.root}",
             details=[*absent[:SHOWN], *more],
-            hint=f"lqcd-aot build {recipe} --store {store.root}",
+            hint=f"lqcd-aot build RECIPE --store {store.root}",
         )
     return {name: record for name, record in found.items() if record is not None}
 

@@ -29,7 +29,7 @@ def command(
     out = console()
     for item in planned.items:
         out.print(f"[{COLOUR[item.decision]}]{item.decision.upper():<7}[/] {item.variant.name}  {item.reason}")
-    counts = Counter(item.decision for item in planned.items)
+    counts: Counter[str] = Counter(item.decision for item in planned.items)
     summary = ", ".join(f"{counts[d]} {d}" for d in COLOUR if counts[d]) or "no variants"
     predicted = predicted_seconds(planned.items)
     if counts["build"]:
