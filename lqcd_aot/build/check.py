@@ -42,7 +42,10 @@ class Checker(Protocol):
 
 
 class WitnessChecker:
-    """Judges and replays; made when something is to be built. For any number of threads; the replays go through one child, one after the other."""
+    """Judges and replays, for any number of threads; the replays go through one child, one after the other.
+
+    Made when something is to be built, not before.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

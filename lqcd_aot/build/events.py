@@ -39,7 +39,7 @@ Observer = Callable[[Event], None]
 class Progress:
     """Counts, estimates, and tells the observer, from any thread, one event at a time.
 
-    estimates: {variant name: seconds one compile took in earlier builds, or None}; of the others the median of this build is used.
+    estimates: {variant name: seconds one compile took in earlier builds, or None}. The median of this build is better, if known.
     """
 
     def __init__(
