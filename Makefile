@@ -38,7 +38,7 @@ check: $(VENV)/.ready
 	$(BIN)/python -m pytest tests --ignore=tests/architecture $(ARGS)
 
 bench: $(VENV)/.ready
-	$(BIN)/python -m tests.bench $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
+	$(BIN)/lqcd-aot bench --start-up --store $(STORE) $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
 
 clean:
 	rm -rf $(VENV) artifacts/store artifacts/bundles artifacts/demo artifacts/bench build *.egg-info runtime/*.egg-info

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+IMPORT = "import time; t = time.perf_counter(); import lqcd_runtime; print(time.perf_counter() - t)"
 FIRST_APPLICATION = """
 import sys, time
 t0 = time.perf_counter()
@@ -30,14 +31,14 @@ print(t1 - t0)
 def start_up(bundle_path: str, *, repeats: int = 7) -> dict[str, float]:
     """Medians in seconds over `repeats` fresh processes each.
 
-    Keys: bare_python, import_lqcd_runtime (over bare Python), first_application (whole process), numpy_import (its share).
+    Keys: bare_python, import_lqcd_runtime (on top of bare Python), first_application (whole process), numpy_import (its share).
     """
-    bare = _median([_wall([sys.executable, "-I", "-c", "pass"])[0] for _ in range(repeats)])
-    runtime = _median([_wall([sys.executable, "-I", "-c", "import lqcd_runtime"])[0] for _ in range(repeats)])
+    bare = [_wall([sys.executable, "-I", "-c", "pass"])[0] for _ in range(repeats)]
+    runtime = [_wall([sys.executable, "-I", "-c", IMPORT])[1] for _ in range(repeats)]
     whole = [_wall([sys.executable, "-I", "-c", FIRST_APPLICATION, bundle_path]) for _ in range(repeats)]
     return {
-        "bare_python": bare,
-        "import_lqcd_runtime": runtime - bare,
+        "bare_python": _median(bare),
+        "import_lqcd_runtime": _median([float(out) for out in runtime]),
         "first_application": _median([seconds for seconds, _ in whole]),
         "numpy_import": _median([float(out) for _, out in whole]),
     }
