@@ -44,7 +44,9 @@ def selfcheck(bundle: Bundle, host: Host | None = None, threads: int = 1) -> lis
     Errors: CorruptError, EngineError where an artifact cannot even be loaded.
     """
     entries = list(bundle.entries())
-    done = {e.build_key: _check(bundle, e, host or this_host(), threads) for e in entries if e.spec.kind != "builder"}
+    # By lattice, because entries of one lattice share the input links of their witnesses.
+    by_lattice = sorted((e for e in entries if e.spec.kind != "builder"), key=lambda e: e.spec.lattice)
+    done = {e.build_key: _check(bundle, e, host or this_host(), threads) for e in by_lattice}
     users = _users_of_builders(bundle, entries)
     for entry in entries:
         if entry.spec.kind == "builder":

@@ -15,6 +15,8 @@ it) and the comparison. The judge lives on the build side; `witness_bound` deriv
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lqcd_runtime.errors import CorruptError, UsageError
 from lqcd_runtime.manifest import check_schema
 from lqcd_runtime.signature import OPERATORS
@@ -59,9 +61,7 @@ class Question:
 
     def links(self) -> NDArray[np.complex128]:
         """The input links, complex128 [T,Z,Y,X,4,3,3]: `fields.random_links`."""
-        from lqcd_runtime.fields import random_links
-
-        return random_links(self.lattice, self.seed)
+        return _links(self.lattice, self.seed).copy()
 
     def columns(self) -> Iterator[NDArray[np.complex128]]:
         """The input spinors, complex128 [T,Z,Y,X,4,3], `batch` of them; zero on odd sites for even-odd operators."""
@@ -73,6 +73,14 @@ class Question:
             if OPERATORS[self.operator].get("parity") == "even":
                 psi[parity(self.lattice) == 1] = 0.0
             yield psi
+
+
+@lru_cache(maxsize=1)
+def _links(lattice: tuple[int, int, int, int], seed: int) -> NDArray[np.complex128]:
+    """Making them takes longer than most replays; a bundle asks the same lattice many times in a row."""
+    from lqcd_runtime.fields import random_links
+
+    return random_links(lattice, seed)
 
 
 def question(spec: Spec, seed: int = SEED) -> Question:
