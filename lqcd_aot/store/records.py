@@ -160,7 +160,8 @@ class Records:
         try:
             data = self._fs.read(self._layout.entry("records", build_key))
             at = data.find(_OUTPUTS)
-            if at < 0 or not is_intact(data):
+            # Canonical JSON sorts names, so the record's own key comes first: a record under another's name is none.
+            if at < 0 or not data.startswith(b'{"build_key":"%b"' % build_key.encode()) or not is_intact(data):
                 return None
             outputs, _ = _DECODER.raw_decode(data[at + len(_OUTPUTS) :].decode("ascii"))
             check_outputs(outputs)
