@@ -6,6 +6,7 @@ TORCH  ?= torch==2.13.0
 BIN    := $(VENV)/bin
 STORE  ?= artifacts/store
 CONFIG ?=
+OUT    ?= artifacts/demo
 LATTICE ?=
 BATCH  ?=
 ARGS   ?=
@@ -26,7 +27,7 @@ $(VENV)/.ready: pyproject.toml runtime/pyproject.toml
 	touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/python examples/journey.py --store $(STORE) $(if $(CONFIG),--config $(CONFIG))
+	$(BIN)/python examples/journey.py --store $(STORE) --out $(OUT) $(if $(CONFIG),--config $(CONFIG)) $(if $(LATTICE),--lattice $(LATTICE))
 
 test: $(VENV)/.ready
 	$(BIN)/python -m pytest tests $(ARGS)

@@ -53,14 +53,15 @@ class Stages:
         print(f"  {'total':<42} {sum(s for _, s in self.seconds):8.2f}")
 
 
-def thermalised(path: Path) -> None:
+def thermalised(path: Path, lattice: str) -> None:
     """Write a small thermalised pure-gauge configuration (Wilson gauge action, beta = 6) unless it is there already."""
     if path.exists():
         print(f"{path}: kept from an earlier run")
         return
     from lqcd_aot.core import GaugeField, LatticeGeometry
+    from lqcd_runtime.geometry import parse_extents
 
-    geometry = LatticeGeometry(T=16, Z=8, Y=8, X=8)
+    geometry = LatticeGeometry(*parse_extents(lattice))
     GaugeField.heatbath(geometry, beta=BETA, sweeps=SWEEPS, seed=2026).save(path, format="ildg")
     print(f"{path}: {geometry.shape}, beta {BETA}, {SWEEPS} heatbath sweeps")
 
@@ -70,11 +71,12 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="gauge configuration file (NERSC, ILDG/SciDAC LIME or MILC v5)")
     parser.add_argument("--store", type=Path, default=Path("artifacts/store"))
     parser.add_argument("--out", type=Path, default=Path("artifacts/demo"))
+    parser.add_argument("--lattice", default="16x8x8x8", help="of the configuration made here, TxZxYxX")
     parser.add_argument("--mass", type=float, default=0.1)
     parser.add_argument("--make-configuration", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make_configuration:
-        thermalised(arguments.make_configuration)
+        thermalised(arguments.make_configuration, arguments.lattice)
         return
     journey(arguments)
 
@@ -88,8 +90,11 @@ def journey(arguments: argparse.Namespace) -> None:
     out.mkdir(parents=True, exist_ok=True)
     config = arguments.config
     if config is None:
-        config = out / "thermalised.ildg"
-        stages.run("1 thermalise a configuration", [python, __file__, "--make-configuration", str(config)])
+        config = out / f"thermalised-{arguments.lattice}.ildg"
+        stages.run(
+            "1 thermalise a configuration",
+            [python, __file__, "--make-configuration", str(config), "--lattice", arguments.lattice],
+        )
     lattice = "x".join(map(str, lqcd.load_gauge(str(config)).lattice))
     recipe, bundle, result = out / "demo.toml", out / "demo.lqcd", out / "pion.json"
     recipe.write_text(RECIPE.format(lattice=lattice, target=this_host().best_target()), encoding="utf-8")

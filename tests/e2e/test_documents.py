@@ -1,0 +1,88 @@
+"""Every command and snippet of the documents runs. Those that install or test everything are run by CI itself; see ELSEWHERE."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.commands import environment
+
+DOCUMENTS = ("README.md", "recipes/README.md", "artifacts/README.md")
+# Commands that another test or CI runs as they stand, and which.
+ELSEWHERE = {
+    "make demo": "test_journey.py",
+    "make demo CONFIG=path/to/configuration": "test_journey.py",
+    "make check": ".ci/run",
+    "make bench": "test_journey.py, with a small lattice",
+    "pip install torch==2.13.0": "make, in .ci/run",
+    "pip install ./runtime .": "test_distributions.py",
+}
+
+
+def _blocks(root: Path, document: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (root / document).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def _commands(root: Path, document: str) -> list[str]:
+    lines = [line.partition("  #")[0].strip() for block in _blocks(root, document, "bash") for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, repo_root: Path) -> Path:
+    """What a reader has: the recipes, and a configuration of their own."""
+    from lqcd_aot.core import GaugeField, LatticeGeometry
+
+    made = tmp_path_factory.mktemp("reader")
+    (made / "recipes").symlink_to(repo_root / "recipes")
+    GaugeField.heatbath(LatticeGeometry(4, 4, 4, 4), beta=6.0, sweeps=5, seed=1).save(made / "cfg.lime", format="ildg")
+    return made
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_runs(document: str, repo_root: Path, folder: Path) -> None:
+    commands = _commands(repo_root, document)
+    assert commands, f"{document} shows no command in a bash block"
+    for command in commands:
+        if command in ELSEWHERE:
+            continue
+        done = subprocess.run(
+            command, shell=True, cwd=folder, env=environment(folder / "store"), capture_output=True, text=True, check=False
+        )  # fmt: skip
+        assert done.returncode == 0, f"{document}: {command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_no_command_hides_outside_a_bash_block(repo_root: Path) -> None:
+    for document in DOCUMENTS:
+        shown = set(_commands(repo_root, document))
+        text = (repo_root / document).read_text(encoding="utf-8")
+        indented = re.findall(
+            r"^ {4}((?:lqcd-aot|make|pip|python) .*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M
+        )
+        assert not set(indented) - shown, f"{document}: put commands into bash blocks, where they are tested"
+
+
+def test_make_commands_are_targets_of_the_makefile(repo_root: Path) -> None:
+    makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
+    for command in (c for document in DOCUMENTS for c in _commands(repo_root, document) if c.startswith("make")):
+        assert re.search(rf"^{re.escape(shlex.split(command)[1])}:", makefile, re.MULTILINE), command
+
+
+def test_the_python_of_the_readme_runs(repo_root: Path, folder: Path) -> None:
+    (code,) = _blocks(repo_root, "README.md", "python")
+    recipe = folder / "wilson.toml"
+    recipe.write_text(
+        'schema = 1\nname = "wilson"\n[axes]\noperator = ["wilson", "wilson_dagger", "wilson_normal", "plaquette"]\n'
+        'lattice = "4x4x4x4"\ndtype = "float64"\ntarget = ["x86-64-v2", "aarch64"]\n',
+        encoding="utf-8",
+    )
+    for verb in (["build", "wilson.toml"], ["pack", "wilson.toml", "-o", "wilson.lqcd"]):
+        subprocess.run(["lqcd-aot", *verb], cwd=folder, env=environment(folder / "store"), check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 0.3 < float(done.stdout.splitlines()[0]) < 1.0
