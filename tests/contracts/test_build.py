@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from lqcd_aot.recipe.variant import Variant
 from lqcd_aot.store import Record, Store, open_store
 from lqcd_runtime.errors import WitnessMismatch
 from lqcd_runtime.signature import Spec
+from tests.contracts.scripted_cc import native_target, noted_pids, scripted_cc, still_running
 from tests.crash.fake_build import NoCheck, fake_build, fake_program, planned, some_variants
 
 
@@ -173,6 +175,39 @@ def test_ctrl_c_stops_leaves_no_failure_and_the_next_build_completes(store: Stor
     assert store.fs.listdir(store.layout.tmp) == []
     results = run(store, FakeToolchain(), 6)
     assert {r.outcome for r in results} <= {"built", "reused"}
+
+
+CTRL_C = """
+import sys
+from tests.crash.fake_build import *
+from lqcd_aot.compilers import find_toolchain
+store = open_store(sys.argv[2], create=True)
+toolchain = find_toolchain(sys.argv[1])
+variants = [v._replace(target=sys.argv[3]) for v in some_variants(4)]
+try:
+    build(planned(variants, store, toolchain), store, toolchain, jobs=2, checker=NoCheck())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_kills_the_compilers_that_run_and_records_nothing(tmp_path: Path) -> None:
+    """The signal reaches the main thread; the compiles wait in others, each with a family of processes."""
+    compiler = scripted_cc(tmp_path, "sleep 600 & sleep 600")
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", CTRL_C, str(compiler), str(tmp_path / "store"), native_target()]
+    environment = {**os.environ, "PYTHONPATH": str(root), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        pids = noted_pids(tmp_path, at_least=2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert still_running(pids) == []
+    store = open_store(tmp_path / "store")
+    assert store.failures.all_keys() == []
+    assert store.verify().problems == ()
+    assert store.list_build_keys() == []
+    assert [p for p in tmp_path.iterdir() if p.name.startswith("compile-")] == []
 
 
 def test_a_key_another_process_builds_is_waited_for_and_reused(store: Store) -> None:
