@@ -114,8 +114,8 @@ class Builder:
 
     def finish_failed(self, result: Result) -> None:
         """Remember a failure that is final, as far as it is worth remembering, and tell it."""
-        error, failure_class = result.error, result.failure_class or "unknown"
-        assert error is not None
+        error, failure_class, key = result.error, result.failure_class or "unknown", result.item.key
+        assert error is not None and key is not None
         if failure_class not in NEVER_RECORDED:
             log = getattr(error, "log", "") or str(error)
             digest = self._store.put_blob(log.encode("utf-8", "replace")[-LONGEST_LOG:])
@@ -126,7 +126,7 @@ class Builder:
                 attempts=result.attempts,
                 fact=error.fact,
                 log_sha256=digest,
-                toolchain=self._toolchain.identity(),
+                toolchain=dict(key.components["toolchain"]),
             )
             self._store.record_failure(failure)
         self._progress.tell("failed", result.item.variant.name, f"{failure_class}: {error.fact}")
