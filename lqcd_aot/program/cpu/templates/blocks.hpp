@@ -82,15 +82,15 @@ LQCD_INLINE void load_neighbour(Vector (&psi)[kSpinor], const Vector* in, bool f
   }
 }
 
-template <int D, bool Dagger>
+template <int D, bool Dagger, int64_t InHalo>
 LQCD_INLINE void add_blocks(Vector (*acc)[kSpinor], const Vector* blocks, const Vector* in, const Neighbours& n) {
   if constexpr (D < 8) {
     for (int rhs = 0; rhs < kBatch; ++rhs) {  // a block stays in the first cache while the right-hand sides pass
       Vector psi[kSpinor];
-      load_neighbour<D, Dagger>(psi, in + n.position[D] * kSiteVectors + rhs * kSpinor, n.face[D]);
+      load_neighbour<D, Dagger>(psi, in + n.position[D] * kSiteStride + rhs * column_stride(InHalo), n.face[D]);
       multiply_block(acc[rhs], blocks + D * kBlock, psi);
     }
-    add_blocks<D + 1, Dagger>(acc, blocks, in, n);
+    add_blocks<D + 1, Dagger, InHalo>(acc, blocks, in, n);
   }
 }
 
@@ -102,12 +102,12 @@ void block_sweep(Vector* out, const Vector* in, const Vector* blocks, lqcd_pool*
       const Coordinates c = coordinates(site, OutHalo, 0);
       const Neighbours n = neighbours<InHalo>(c);
       Vector acc[kBatch][kSpinor] = {};
-      add_blocks<0, Dagger>(acc, blocks + position(c.at[0], c.at[1], c.at[2], c.at[3], kBlocksHalo) * 8 * kBlock, in, n);
+      add_blocks<0, Dagger, InHalo>(acc, blocks + position(c.at[0], c.at[1], c.at[2], c.at[3], kBlocksHalo) * 8 * kBlock, in, n);
       for (int rhs = 0; rhs < kBatch; ++rhs) {
         if (Dagger)
           for (int k = kHalf; k < kSpinor; ++k) acc[rhs][k] = -acc[rhs][k];
         epilogue(acc[rhs], c, site, rhs);
-        for (int k = 0; k < kSpinor; ++k) out[site * kSiteVectors + rhs * kSpinor + k] = acc[rhs][k];
+        for (int k = 0; k < kSpinor; ++k) out[site * kSiteStride + rhs * column_stride(OutHalo) + k] = acc[rhs][k];
       }
     }
   });

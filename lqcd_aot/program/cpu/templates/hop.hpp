@@ -28,11 +28,18 @@ LQCD_INLINE void link_row(Vector& re, Vector& im, const Vector* u, const Vector*
   }
 }
 
-// Ask for the same direction's link of the next site. The four backward links lie in other rows, planes and slices, which the
-// processor's own prefetcher follows badly; with eight stored links there is one stream and nothing to ask for.
-LQCD_INLINE void prefetch_link(const Vector* u) {
-  const char* next = reinterpret_cast<const char*>(u + kStored * kLink);
-  LQCD_UNROLL for (int at = 0; at < int(kLink * sizeof(Vector)); at += 64) __builtin_prefetch(next + at);
+// Out of cache, ask for what the next site needs and the processor's own prefetcher follows badly: the four backward links,
+// which lie in other rows, planes and slices (eight stored links are one stream; with several right-hand sides a tile's links
+// are in cache already), and the spinors of the neighbouring slices.
+template <int64_t Vectors>
+LQCD_INLINE void prefetch(const Vector* first) {
+  const char* bytes = reinterpret_cast<const char*>(first);
+  LQCD_UNROLL for (int at = 0; at < int(Vectors * sizeof(Vector)); at += 64) __builtin_prefetch(bytes + at);
+}
+template <int D>
+LQCD_INLINE void prefetch_next(const Vector* psi, const Vector* u) {
+  if constexpr (kStream && !kEightLinks && kBatch == 1) prefetch<kLink>(u + kStored * kLink);
+  if constexpr (kStream && D / 2 == 0) prefetch<kSpinor>(psi + kSiteStride);
 }
 
 // Adds direction D of one right-hand side. With 4 stored links a backward product is formed at the neighbour, then shuffled.
@@ -81,11 +88,15 @@ LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const 
 template <int D, bool Dagger>
 LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
   if constexpr (D < 8) {
-    if constexpr (!kEightLinks && kBatch == 1) prefetch_link(links.u[D]);
-    add_direction<D, Dagger>(acc, in + n.position[D] * kSiteVectors, links.u[D], n.face[D]);
+    const Vector* psi = in + n.position[D] * kSiteStride;
+    prefetch_next<D>(psi, links.u[D]);
+    add_direction<D, Dagger>(acc, psi, links.u[D], n.face[D]);
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
 }
+
+// Sites that pass for one right-hand side before the next one follows: their links then come from the second cache.
+inline constexpr int64_t kTile = kColumnsOutside ? 64 : 1;
 
 // Sweep over all sites of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd
 // fields. epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored.
@@ -95,17 +106,18 @@ void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* po
   const Vector* here = links + (kEvenOdd ? parity * field : 0);
   const Vector* there = links + (kEvenOdd ? (1 - parity) * field : 0);
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
-    for (int64_t site = first; site < last; ++site) {
-      const Coordinates c = coordinates(site, OutHalo, parity);
-      const Neighbours n = neighbours<InHalo>(c);
-      const SiteLinks u = site_links<InHalo>(here, there, c, n);
-      for (int rhs = 0; rhs < kBatch; ++rhs) {
-        Vector acc[kSpinor];
-        add_directions<0, Dagger>(acc, in + rhs * kSpinor, u, n);
-        epilogue(acc, c, site, rhs);
-        Vector* to = out + site * kSiteVectors + rhs * kSpinor;
-        LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
-      }
+    for (int64_t tile = first; tile < last; tile += kTile) {
+      const int64_t end = tile + kTile < last ? tile + kTile : last;
+      for (int rhs = 0; rhs < kBatch; ++rhs)
+        for (int64_t site = tile; site < end; ++site) {
+          const Coordinates c = coordinates(site, OutHalo, parity);
+          const Neighbours n = neighbours<InHalo>(c);
+          Vector acc[kSpinor];
+          add_directions<0, Dagger>(acc, in + rhs * column_stride(InHalo), site_links<InHalo>(here, there, c, n), n);
+          epilogue(acc, c, site, rhs);
+          Vector* to = out + site * kSiteStride + rhs * column_stride(OutHalo);
+          LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
+        }
     }
     finish_stores<kStream>();
   });

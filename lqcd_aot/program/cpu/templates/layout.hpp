@@ -31,15 +31,23 @@ struct Split {
   int lanes;
 };
 
-// Halve the longest direction until the vector is full. Even-odd fields keep the cut extents even, so that all lanes of an
-// outer site have one parity.
+constexpr bool can_halve(const Split& s, int mu) {
+  // Even-odd fields keep the sub-lattice even, so that all lanes of an outer site have one parity.
+  return s.local[mu] % (kEvenOdd ? 4 : 2) == 0 && !(mu == 0 && kShards > 1);
+}
+
+// Halve the longest of Y, Z, X until the vector is full: smaller slices and planes, so a neighbour in T or Z is still in cache.
+// T, which would make slices larger, is next; a sub-lattice of extent 1, all of it face, comes last.
 constexpr Split split_lattice() {
+  constexpr int order[4] = {2, 1, 3, 0};
   Split s{{1, 1, 1, 1}, {kExtent[0] / kShards, kExtent[1], kExtent[2], kExtent[3]}, 1};
   while (s.lanes < kMaxLanes) {
     int best = -1;
-    for (int mu = 0; mu < 4; ++mu) {
-      if (s.local[mu] % (kEvenOdd ? 4 : 2) != 0 || (mu == 0 && kShards > 1)) continue;
-      if (best < 0 || s.local[mu] > s.local[best]) best = mu;
+    int64_t best_rank = 0;
+    for (int mu : order) {
+      if (!can_halve(s, mu)) continue;
+      const int64_t rank = s.local[mu] >= 4 ? (mu > 0 ? (int64_t(2) << 32) : (int64_t(1) << 32)) + s.local[mu] : s.local[mu];
+      if (rank > best_rank) best = mu, best_rank = rank;
     }
     if (best < 0) break;
     s.cut[best] *= 2;
