@@ -3,6 +3,7 @@
     LQCD_AOT_STORE   store folder                       (default: <cache>/store)
     LQCD_AOT_CACHE   compiler caches and the default store (default: $XDG_CACHE_HOME/lqcd-aot or ~/.cache/lqcd-aot)
     LQCD_AOT_CC      compiler in place of the pinned zig (default: none)
+    LQCD_AOT_CONFIG  own keys and trusted signers       (default: $XDG_CONFIG_HOME/lqcd-aot or ~/.config/lqcd-aot)
 
 A misspelt LQCD_AOT_* variable is an error, never ignored. None of these enters a key.
 """
@@ -15,7 +16,7 @@ from pathlib import Path
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import suggest
 
-KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC")
+KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_CONFIG")
 
 
 def check_environment() -> None:
@@ -42,6 +43,15 @@ def default_store() -> Path:
     """The store used where no --store is given."""
     own = os.environ.get("LQCD_AOT_STORE")
     return Path(own) if own else cache_dir() / "store"
+
+
+def config_dir() -> Path:
+    """Folder of the user's signing keys and trusted signers; may not exist yet."""
+    own = os.environ.get("LQCD_AOT_CONFIG")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "lqcd-aot"
 
 
 def default_compiler() -> str | None:

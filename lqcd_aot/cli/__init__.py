@@ -28,6 +28,10 @@ VERBS = {
     "pion": ("pion", "Pion correlator with an effective-mass plot."),
     "doctor": ("doctor", "What this machine can run and build, and why not the rest."),
     "bench": ("bench", "Time operators on this machine, next to torch eager."),
+    "keygen": ("keygen", "Make a key pair to sign with."),
+    "sign": ("sign", "Sign a bundle."),
+    "verify": ("verify", "Compare every byte of a bundle with its digest and judge its signatures."),
+    "trust": ("trust", "Whose signatures import and pull accept."),
     "store": ("store", "Check and describe a store."),
 }
 

@@ -11,7 +11,8 @@ import os
 import sys
 
 from lqcd_runtime.bundle import Bundle, open_bundle
-from lqcd_runtime.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_WITNESS, LqcdError
+from lqcd_runtime.bundle_file import BundleFile
+from lqcd_runtime.errors import EXIT_CORRUPT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_WITNESS, LqcdError
 from lqcd_runtime.target import this_host
 
 
@@ -40,11 +41,19 @@ def _list(bundle: Bundle, as_json: bool) -> int:
 
 def _verify(bundle: Bundle, as_json: bool) -> int:
     size = bundle.verify()
+    found = []
+    if isinstance(bundle.source, BundleFile):
+        from lqcd_runtime.signatures import signatures
+
+        found = signatures(bundle.source)
     if as_json:
-        _print_json({"path": bundle.path, "bytes": size, "verified": True})
+        _print_json({"path": bundle.path, "bytes": size, "verified": True, "signatures": [s.as_dict() for s in found]})
     else:
         _print(f"{bundle.source.where}: every one of {size} bytes verified")
-    return EXIT_OK
+        for signature in found:
+            _print(str(signature))
+        _print("who the signers are is not known here" if found else "nobody has signed it")
+    return EXIT_CORRUPT if any(s.problem for s in found) else EXIT_OK
 
 
 def _selfcheck(bundle: Bundle, as_json: bool) -> int:

@@ -18,6 +18,7 @@ EXIT_USAGE = 2
 EXIT_NO_STORE = 10
 EXIT_LOCKED = 11
 EXIT_CORRUPT = 12
+EXIT_UNTRUSTED = 13
 EXIT_NO_VARIANT = 20
 EXIT_WITNESS = 21
 EXIT_NOT_CONVERGED = 30
@@ -116,6 +117,12 @@ class TooNewError(LqcdError):
     """A format version from a later release."""
 
     exit_code = EXIT_CORRUPT
+
+
+class TrustError(LqcdError):
+    """Sound bytes that nobody trusted has signed, or a key that cannot be used."""
+
+    exit_code = EXIT_UNTRUSTED
 
 
 class GaugeFileError(LqcdError):
