@@ -11,6 +11,7 @@ from lqcd_aot.core import GaugeField, LatticeGeometry
 from lqcd_aot.core.heatbath import CREUTZ_BELOW, Heatbath, _su2_heatbath, heatbath
 from lqcd_aot.core.su_n import deviation
 from lqcd_aot.observables import plaquette, wilson_action
+from lqcd_aot.observables.algebra import wilson_force
 from lqcd_runtime.errors import UsageError
 from tests.physics.gauge_fields import random_links
 
@@ -79,6 +80,29 @@ def test_strong_coupling_plaquette(nc, beta, sweeps):
     assert abs(float(bins.mean()) - expected) < 4 * error, (float(bins.mean()), expected, error)
     # It has the power to see a wrong coupling: ten percent of beta would be far outside.
     assert abs(one_plaquette(1.1 * beta, nc) - u) > 8 * error
+
+
+@pytest.mark.parametrize(("nc", "beta"), [(3, 6.0), (2, 2.3)])
+def test_schwinger_dyson_equation(nc, beta):
+    """C_F <Re tr U C^dag> = beta/(2 Nc) <|P[U C^dag]|^2>: integration by parts on one link, exact at any beta and volume.
+
+    This is the weak-coupling regime of the proposal that strong coupling never reaches. Bound: four standard errors of bins.
+    """
+    lattice = (4, 4, 4, 2)
+    chain = Heatbath(COLD[:, :, :, :2, :, :nc, :nc], beta, seed=23)
+    history = []
+    for n in range(130):
+        chain.sweep()
+        if n >= 30:
+            links = torch.stack(chain._links, 1).reshape(*lattice, 4, nc, nc)
+            left = (nc * nc - 1) / (2 * nc) * 6 * nc * plaquette(links)
+            right = beta / (2 * nc) * float(wilson_force(links).abs().square().sum((-2, -1)).mean())
+            history.append((left, left - right))
+    bins = torch.tensor(history, dtype=torch.float64).reshape(-1, 10, 2).mean(1)
+    error = float(bins[:, 1].std()) / math.sqrt(len(bins))
+    assert abs(float(bins[:, 1].mean())) < 4 * error
+    # Three percent of beta would be seen.
+    assert 4 * error < 0.03 * float(bins[:, 0].mean())
 
 
 @pytest.mark.parametrize("lattice", [(2, 2, 2, 2), (4, 2, 2, 6), (2, 4, 4, 2)])
