@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lqcd_runtime.bundle import open_bundle as open
     from lqcd_runtime.gauge_io import load_gauge, write_gauge
+    from lqcd_runtime.hardware import devices
     from lqcd_runtime.observables.correlators import pion_correlator
     from lqcd_runtime.observables.observe import observe
     from lqcd_runtime.observables.propagator import propagator
@@ -40,14 +41,15 @@ _DOOR = {
     "point_source": ("sources", "point_source"),
     "propagator": ("observables.propagator", "propagator"),
     "selfcheck": ("self_check", "selfcheck"),
+    "devices": ("hardware", "devices"),
     "solve": ("solvers", "solve"),
     "wall_source": ("sources", "wall_source"),
     "write_gauge": ("gauge_io", "write_gauge"),
 }
 
 __all__ = [
-    "load_gauge", "noise_source", "observe", "open", "pion_correlator", "point_source", "propagator", "selfcheck", "solve",
-    "wall_source", "write_gauge",
+    "devices", "load_gauge", "noise_source", "observe", "open", "pion_correlator", "point_source", "propagator", "selfcheck",
+    "solve", "wall_source", "write_gauge",
 ]  # fmt: skip
 
 
