@@ -66,7 +66,7 @@ def test_the_runtime_alone_verifies_and_checks_a_bundle(wheels: Path, repo_root:
         done = subprocess.run([python, "-m", "lqcd_runtime", bundle, verb], capture_output=True, text=True, env={}, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
-    missing = subprocess.run([python, "-c", "import lqcd_aot"], capture_output=True, text=True, check=False)
+    missing = subprocess.run([python, "-c", "import lqcd_aot"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "ModuleNotFoundError" in missing.stderr
 
 
