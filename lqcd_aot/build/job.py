@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from lqcd_aot.build.check import Checked, Checker
 from lqcd_aot.build.events import Progress
 from lqcd_aot.build.plan import PlanItem
+from lqcd_aot.compilers.base import SHARED_LIBRARY, Artifact
 from lqcd_aot.store import Failure, Record, Store
 from lqcd_runtime.conventions import CONVENTIONS
 from lqcd_runtime.digest import sha256_hex
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from lqcd_aot.compilers import Toolchain
 
 Outcome = Literal["reused", "built", "shared", "failed", "blocked"]
-MEDIA_TYPE = "application/x-sharedlib"
 NEVER_RECORDED = frozenset({"interrupted", "timeout"})
 # A lease covers one compile at its time limit, its witness and the writing.
 LEASE_MARGIN_SECONDS = 120.0
@@ -99,7 +99,8 @@ class Builder:
             code = self._toolchain.compile(item.program, item.variant.target, timeout=timeout, workdir=self._workdir)
             compiled = time.monotonic()
             self._progress.tell("compiled", name, f"{compiled - started:.2f} s")
-            record = new_record(item, code, compile_ms=round(1000 * (compiled - started)))
+            made = self._toolchain.artifact(item.program, code, item.variant.target)
+            record = new_record(item, code, made, compile_ms=round(1000 * (compiled - started)))
             checked = self._checker.check(item.variant.spec, record, code, timeout)
         except CompileError as error:
             return Result(item, "failed", None, error, error.failure_class, attempt)
@@ -132,8 +133,8 @@ class Builder:
         self._progress.tell("failed", result.item.variant.name, f"{failure_class}: {error.fact}")
 
 
-def new_record(item: PlanItem, code: bytes, *, compile_ms: int) -> Record:
-    """The build record of an artifact, still without its witness."""
+def new_record(item: PlanItem, code: bytes, made: Artifact = SHARED_LIBRARY, *, compile_ms: int) -> Record:
+    """The build record of an artifact, still without its witness. made: what its toolchain says of the bytes."""
     assert item.key is not None
     return {
         "schema": "lqcd-aot/record/v1",
@@ -143,7 +144,8 @@ def new_record(item: PlanItem, code: bytes, *, compile_ms: int) -> Record:
         "target": item.variant.target,
         "components": item.key.components,
         "conventions": CONVENTIONS,
-        "outputs": {"code": {"sha256": sha256_hex(code), "size": len(code), "media_type": MEDIA_TYPE}},
+        "outputs": {"code": {"sha256": sha256_hex(code), "size": len(code), "media_type": made.media_type}},
+        **made.members,
         "witness": None,
         "witness_status": "unchecked: not yet",
         "provenance": {"compile_ms": compile_ms, "machine": platform.machine(), "python": platform.python_version()},

@@ -106,9 +106,8 @@ class _Planner:
         self.usable_set = frozenset(self.usable)
         self.failed = frozenset(store.failures.all_keys() if store else ())
         self.explainer = Explainer(store, self.usable_set)
-        self.identity = toolchain.identity() if toolchain is not None else {}
         self.refusals: dict[str, str | None] = {}
-        self.flags: dict[str, tuple[str, ...]] = {}
+        self.compiler: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {}
 
     def run(self, variants: list[Variant]) -> list[PlanItem]:
         items, inexpressible = [], {}
@@ -123,12 +122,12 @@ class _Planner:
     def decide(self, variant: Variant) -> PlanItem:
         spec, target = variant.spec, variant.target
         if self.toolchain is None:
-            return self.without_compiler(variant)
+            return self.without_compiler(variant, "there is no compiler here")
         refusal = self.refusal(self.toolchain, target)
         if refusal is not None:
-            return PlanItem(variant, spec.key, None, None, "blocked", f"no compiler for target {target}: {refusal}")
+            return self.without_compiler(variant, f"no compiler for target {target}: {refusal}")
         program = self.program_for(spec, target)
-        spec_key, key = both_keys(spec, program.digest, self.identity, self.flags[target], target, variant.salt)
+        spec_key, key = both_keys(spec, program.digest, *self.compiler[target], target, variant.salt)
         if key.hex in self.usable_set:
             reason = f"artifact {key.hex[:12]} is in the store"
             return PlanItem(variant, spec_key, key, program, "reuse", reason)
@@ -142,16 +141,16 @@ class _Planner:
         if target not in self.refusals:
             self.refusals[target] = toolchain.refusal(target)
             if self.refusals[target] is None:
-                self.flags[target] = toolchain.flags(target)
+                self.compiler[target] = toolchain.identity(target), toolchain.flags(target)
         return self.refusals[target]
 
-    def without_compiler(self, variant: Variant) -> PlanItem:
+    def without_compiler(self, variant: Variant, why: str) -> PlanItem:
         spec_key = variant.spec.key
-        found = self.store.specs.get(spec_key).get(variant.target) if self.store else None
+        found = self.store.spec_index(spec_key).get(variant.target) if self.store else None
         if found in self.usable_set:
-            reason = f"artifact {str(found)[:12]} is in the store (no compiler here that could tell whether it is current)"
+            reason = f"artifact {str(found)[:12]} is in the store; whether it is current cannot be told: {why}"
             return PlanItem(variant, spec_key, None, None, "reuse", reason, reused=found)
-        return PlanItem(variant, spec_key, None, None, "blocked", "not in the store, and there is no compiler here")
+        return PlanItem(variant, spec_key, None, None, "blocked", f"not in the store, and {why}")
 
     def failed_before(self, build_key: str) -> str | None:
         failure = self.store.failure(build_key) if self.store else None

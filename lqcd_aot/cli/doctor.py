@@ -51,9 +51,10 @@ def _targets() -> list[Finding]:
 def _compiler() -> Finding:
     from lqcd_aot.compilers import find_toolchain
     from lqcd_aot.settings import default_compiler
+    from lqcd_runtime.target import this_host
 
     try:
-        identity = find_toolchain(default_compiler()).identity()
+        identity = find_toolchain(default_compiler()).cpu.identity(this_host().best_target() or "aarch64")
     except LqcdError as error:
         return ("build", False, str(error).replace("\n", "; "))
     return ("build", True, ", ".join(f"{k} {v[:16]}" for k, v in identity.items()))

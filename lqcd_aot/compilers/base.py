@@ -10,9 +10,10 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from lqcd_aot.compilers.failure import classify, failure
 from lqcd_aot.compilers.process import Ended, run_child
@@ -32,8 +33,16 @@ COMMON_FLAGS = (
 )  # fmt: skip
 
 
-class ProgramText(Protocol):
-    """The part of a program that a compiler sees (lqcd_aot.program.Program has it).
+class AnyProgram(Protocol):
+    """What every program has: the digest that stands for it in keys."""
+
+    @property
+    def digest(self) -> str: ...
+
+
+@runtime_checkable
+class ProgramText(AnyProgram, Protocol):
+    """The part of a C++ program that a compiler sees (lqcd_aot.program.Program has it).
 
     files: (relative name, text); defines: (name, value) of preprocessor constants; entry: the name of the file to compile.
     """
@@ -44,45 +53,93 @@ class ProgramText(Protocol):
     def defines(self) -> Sequence[tuple[str, str]]: ...
     @property
     def entry(self) -> str: ...
+
+
+@runtime_checkable
+class ProgramHlo(AnyProgram, Protocol):
+    """The part of an HLO program that a compiler sees. hlo: serialised HloModuleProto; binding: what its parameters mean."""
+
     @property
-    def digest(self) -> str: ...
+    def hlo(self) -> bytes: ...
+    @property
+    def binding(self) -> dict[str, Any]: ...
+
+
+def as_text(program: AnyProgram, compiler: str) -> ProgramText:
+    """The program as a C++ compiler takes it. Errors: CompileError for another kind of program."""
+    if not isinstance(program, ProgramText):
+        raise _other_form(program, compiler, "C++ files")
+    return program
+
+
+def as_hlo(program: AnyProgram, compiler: str) -> ProgramHlo:
+    """The program as neuronx-cc takes it. Errors: CompileError for another kind of program."""
+    if not isinstance(program, ProgramHlo):
+        raise _other_form(program, compiler, "HLO with its binding")
+    return program
+
+
+def _other_form(program: AnyProgram, compiler: str, expected: str) -> CompileError:
+    return CompileError(
+        f"program {program.digest[:12]}: is not written for {compiler}", failure_class="deterministic",
+        expected=expected, found=type(program).__name__,
+    )  # fmt: skip
+
+
+class Artifact(NamedTuple):
+    """media_type: of the bytes; members: what else the record says of them, by name of the member."""
+
+    media_type: str
+    members: dict[str, Any]
+
+
+SHARED_LIBRARY = Artifact("application/x-sharedlib", {})
 
 
 @runtime_checkable
 class Toolchain(Protocol):
-    """Program -> bytes of a shared library."""
-
-    def identity(self) -> dict[str, str]:
-        """Named components that say by content which compiler this is; no path, no time, no compile."""
+    """Program -> bytes of an artifact, for the targets it does not refuse."""
 
     def refusal(self, target: str) -> str | None:
         """None where this toolchain compiles for the target, else one sentence why not."""
+
+    def identity(self, target: str) -> dict[str, str]:
+        """Named components that say by content which compiler makes the bytes for a target; no path, no time, no compile."""
 
     def flags(self, target: str) -> tuple[str, ...]:
         """Every flag that reaches the compiler; `{folder}` stands for the private work folder. Errors: CompileError."""
 
     def compile(
-        self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
+        self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
         """The artifact. timeout: seconds; workdir: folder to make the private folder in (None: the system's temporary one).
 
         Errors: CompileError with `failure_class` and `log`; KeyboardInterrupt passes through. Nothing is left behind either way.
         """
 
+    def artifact(self, program: AnyProgram, code: bytes, target: str) -> Artifact:
+        """What a record says of the bytes that `compile` returned."""
 
-def subject_of(program: ProgramText) -> str:
-    """The name of what is compiled, for messages: its LQCD_IDENTITY, else its digest."""
-    identity = dict(program.defines).get("LQCD_IDENTITY", "").strip('"')
+    def memory(self, program: AnyProgram, target: str) -> int | None:
+        """Bytes one compile is guessed to take, where the toolchain knows better than the recipe's reservation; else None."""
+
+
+def subject_of(program: AnyProgram) -> str:
+    """The name of what is compiled, for messages: its LQCD_IDENTITY where it has one, else its digest."""
+    defines = program.defines if isinstance(program, ProgramText) else ()
+    identity = dict(defines).get("LQCD_IDENTITY", "").strip('"')
     return identity or f"program {program.digest[:12]}"
 
 
-def refuse(compiler: str, target: str, reason: str) -> CompileError:
+def refuse(
+    compiler: str, target: str, reason: str, hint: str = "leave out --cc: the pinned zig compiles for every CPU target"
+) -> CompileError:
     """The error for a target that a toolchain does not compile for."""
     return CompileError(
         f"target {target}: {compiler} cannot compile for it",
         failure_class="deterministic",
         found=reason,
-        hint="leave out --cc: the pinned zig compiles for every CPU target",
+        hint=hint,
     )
 
 
@@ -106,9 +163,7 @@ def compile_program(
     added to the inherited few, `{folder}` replaced as in flags. Errors: CompileError (an OSError too: resource or unknown).
     """
     subject = subject_of(program)
-    folder: Path | None = None
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="compile-", dir=workdir)).resolve()
+    with private_folder(subject, workdir) as folder:
         ended = _run(command, flags, program, folder, environment, timeout)
         failure_class = classify(ended)
         if failure_class is not None:
@@ -117,6 +172,15 @@ def compile_program(
         code = output.read_bytes() if output.exists() else b""
         check_elf(subject, compiler, code, machine, ended.log)
         return code
+
+
+@contextmanager
+def private_folder(subject: str, workdir: str | os.PathLike[str] | None) -> Iterator[Path]:
+    """A folder for one compile, removed whatever happens. Errors: CompileError (resource or unknown) in place of any OSError."""
+    folder: Path | None = None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="compile-", dir=workdir)).resolve()
+        yield folder
     except OSError as error:
         raise CompileError(
             f"artifact {subject}: cannot be compiled here",

@@ -11,7 +11,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lqcd_aot.compilers.base import COMMON_FLAGS, ProgramText, compile_program, refuse
+from lqcd_aot.compilers.base import (
+    COMMON_FLAGS,
+    SHARED_LIBRARY,
+    AnyProgram,
+    Artifact,
+    as_text,
+    compile_program,
+    refuse,
+)
 from lqcd_aot.compilers.facts import Facts, file_facts
 from lqcd_aot.settings import compiler_environment
 from lqcd_runtime.digest import sha256_file
@@ -56,7 +64,7 @@ class CcToolchain:
     def __init__(self, binary: Path) -> None:
         self.binary = binary
 
-    def identity(self) -> dict[str, str]:
+    def identity(self, target: str) -> dict[str, str]:
         """compiler (family), version, machine, binary_sha256, and <helper>_sha256 of the programs the driver calls."""
         facts = self._facts()
         out = {"compiler": facts["family"], **{k: facts[k] for k in ("version", "machine", "binary_sha256")}}
@@ -79,12 +87,18 @@ class CcToolchain:
         return (*_MACHINE_FLAGS[target], *COMMON_FLAGS, *_FAMILY_FLAGS[self._facts()["family"]])
 
     def compile(
-        self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
+        self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
         return compile_program(
-            self.binary.name, [str(self.binary)], self.flags(target), program, machine=CPU_TARGETS[target][0], timeout=timeout,
-            workdir=workdir, environment={},
+            self.binary.name, [str(self.binary)], self.flags(target), as_text(program, self.binary.name),
+            machine=CPU_TARGETS[target][0], timeout=timeout, workdir=workdir, environment={},
         )  # fmt: skip
+
+    def artifact(self, program: AnyProgram, code: bytes, target: str) -> Artifact:
+        return SHARED_LIBRARY
+
+    def memory(self, program: AnyProgram, target: str) -> int | None:
+        return None
 
     def _facts(self) -> Facts:
         return file_facts("c++", self.binary.resolve(), self._ask)

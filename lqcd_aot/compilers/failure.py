@@ -67,8 +67,10 @@ def classify(ended: Ended) -> str | None:
     return "unknown"
 
 
-def failure(subject: str, compiler: str, failure_class: str, ended: Ended, timeout: float | None) -> CompileError:
-    """The error for a failed compile: whole log in `.log`, its last 20 lines in the text."""
+def failure(
+    subject: str, compiler: str, failure_class: str, ended: Ended, timeout: float | None, hint: str | None = None
+) -> CompileError:
+    """The error for a failed compile: whole log in `.log`, its last 20 lines in the text. hint: None for that of the class."""
     says = f"exceeded the time limit of {timeout:g} s" if failure_class == "timeout" else _SAYS[failure_class]
     lines = ended.log.rstrip().splitlines()
     details = lines[-LOG_LINES:]
@@ -80,7 +82,7 @@ def failure(subject: str, compiler: str, failure_class: str, ended: Ended, timeo
         log=ended.log,
         details=details,
         found=f"{compiler}: {_how(ended)} after {ended.seconds:.1f} s",
-        hint=_HINTS.get(failure_class),
+        hint=hint or _HINTS.get(failure_class),
     )
 
 

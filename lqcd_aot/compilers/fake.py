@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from lqcd_aot.compilers.base import ProgramText, refuse, subject_of
+from lqcd_aot.compilers.base import SHARED_LIBRARY, AnyProgram, Artifact, refuse, subject_of
 from lqcd_aot.compilers.failure import CLASSES
 from lqcd_runtime.digest import canonical_json
 from lqcd_runtime.errors import CompileError
@@ -45,8 +45,14 @@ class FakeToolchain:
         self._failures = {subject: list(classes) for subject, classes in (failures or {}).items()}
         self._lock = threading.Lock()
 
-    def identity(self) -> dict[str, str]:
+    def identity(self, target: str) -> dict[str, str]:
         return {"compiler": self.name, "version": self.version}
+
+    def artifact(self, program: AnyProgram, code: bytes, target: str) -> Artifact:
+        return SHARED_LIBRARY
+
+    def memory(self, program: AnyProgram, target: str) -> int | None:
+        return None
 
     def refusal(self, target: str) -> str | None:
         return None if target in CPU_TARGETS else f"{target} is not a CPU target"
@@ -58,7 +64,7 @@ class FakeToolchain:
         return ("-O3", f"-mcpu={target}")
 
     def compile(
-        self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
+        self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
         flags = self.flags(target)
         subject = subject_of(program)

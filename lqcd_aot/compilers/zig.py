@@ -12,7 +12,16 @@ import os
 import subprocess
 from pathlib import Path
 
-from lqcd_aot.compilers.base import COMMON_FLAGS, FOLDER, ProgramText, compile_program, refuse
+from lqcd_aot.compilers.base import (
+    COMMON_FLAGS,
+    FOLDER,
+    SHARED_LIBRARY,
+    AnyProgram,
+    Artifact,
+    as_text,
+    compile_program,
+    refuse,
+)
 from lqcd_aot.compilers.facts import Facts, file_facts
 from lqcd_aot.settings import cache_dir, compiler_environment
 from lqcd_runtime.digest import sha256_file
@@ -48,7 +57,7 @@ class ZigToolchain:
     def __init__(self, binary: Path) -> None:
         self.binary = binary
 
-    def identity(self) -> dict[str, str]:
+    def identity(self, target: str) -> dict[str, str]:
         """compiler, version, binary_sha256, library_sha256 (the wheel's digests of zig's headers and runtime sources)."""
         facts = file_facts("zig", self.binary, self._binary_facts)
         return {"compiler": self.name, **facts, "library_sha256": self._library_digest()}
@@ -64,7 +73,7 @@ class ZigToolchain:
         return ("-target", triple, *_MACHINE_FLAGS[target], *COMMON_FLAGS, "-nostdlib++", "-fno-sanitize=all")
 
     def compile(
-        self, program: ProgramText, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
+        self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
     ) -> bytes:
         """As Toolchain.compile. A failure that is no verdict on the program is tried once more with a cache of its own: a shared
         cache that was damaged (killed machine, full disk) then costs seconds, not the build.
@@ -76,13 +85,19 @@ class ZigToolchain:
                 raise
         return self._compile(program, target, timeout, workdir, shared=False)
 
+    def artifact(self, program: AnyProgram, code: bytes, target: str) -> Artifact:
+        return SHARED_LIBRARY
+
+    def memory(self, program: AnyProgram, target: str) -> int | None:
+        return None
+
     def _compile(
-        self, program: ProgramText, target: str, timeout: float | None, workdir: str | os.PathLike[str] | None, *, shared: bool
+        self, program: AnyProgram, target: str, timeout: float | None, workdir: str | os.PathLike[str] | None, *, shared: bool
     ) -> bytes:
         flags = self.flags(target)
         private = f"{FOLDER}/zig"
         return compile_program(
-            self.name, [str(self.binary), "c++"], flags, program,
+            self.name, [str(self.binary), "c++"], flags, as_text(program, self.name),
             machine=CPU_TARGETS[target][0], timeout=timeout, workdir=workdir,
             environment={
                 "ZIG_LOCAL_CACHE_DIR": private,

@@ -89,7 +89,7 @@ def test_a_deterministic_failure_is_recorded_with_its_log_and_blocks_until_asked
     assert remembered is not None
     assert remembered.sticks
     assert (remembered.failure_class, remembered.attempts) == ("deterministic", 1)
-    assert remembered.toolchain == FakeToolchain().identity()
+    assert remembered.toolchain == FakeToolchain().identity("x86-64-v3")
     assert remembered.log_sha256 is not None
     assert b"scripted: deterministic" in store.read_blob(remembered.log_sha256)
     calm = FakeToolchain()

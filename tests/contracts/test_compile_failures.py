@@ -107,7 +107,7 @@ def test_a_timeout_kills_the_whole_family(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     toolchain = find_toolchain(str(scripted_cc(tmp_path, FAMILY)))
-    toolchain.identity()
+    toolchain.identity(native_target())
     with pytest.raises(CompileError, match=r"exceeded the time limit of 1\.5 s") as caught:
         toolchain.compile(Text(), native_target(), timeout=1.5, workdir=work)
     assert caught.value.failure_class == "timeout"
