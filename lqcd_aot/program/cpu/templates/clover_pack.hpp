@@ -28,7 +28,7 @@ struct LinkReader {
   const real* links;
   Coordinates lane[kLanes];
 
-  Matrix operator()(const Factor& f) const {
+  __attribute__((noinline)) Matrix operator()(const Factor& f) const {
     Matrix m;
     for (int l = 0; l < kLanes; ++l) {
       Coordinates g = lane[l];
@@ -45,7 +45,7 @@ struct LinkReader {
   }
 };
 
-inline __attribute__((noinline)) void multiply(Matrix& out, const Matrix& x, const Matrix& y) {
+LQCD_APART void multiply(Matrix& out, const Matrix& x, const Matrix& y) {
   for (int a = 0; a < 3; ++a)
     for (int b = 0; b < 3; ++b) {
       Doubles re = x.re[a][0] * y.re[0][b], im = x.re[a][0] * y.im[0][b];
@@ -59,7 +59,7 @@ inline __attribute__((noinline)) void multiply(Matrix& out, const Matrix& x, con
     }
 }
 
-inline void add_path(Matrix& sum, const LinkReader& read, const Factor (&path)[4]) {
+LQCD_APART void add_path(Matrix& sum, const LinkReader& read, const Factor (&path)[4]) {
   Matrix p = read(path[0]), q;
   for (int i = 1; i < 4; ++i) {
     multiply(q, p, read(path[i]));
@@ -77,7 +77,7 @@ inline Factor factor(int mu, bool adjoint, int nu_a, int step_a, int nu_b, int s
 }
 
 // Q_{mu nu}(x): the four leaves, each starting and ending at x, all with the same orientation.
-inline void leaves(Matrix& q, const LinkReader& read, int m, int n) {
+LQCD_APART void leaves(Matrix& q, const LinkReader& read, int m, int n) {
   q = Matrix{};
   const auto u = [=](int mu, bool adjoint, int along_m, int along_n) { return factor(mu, adjoint, m, along_m, n, along_n); };
   add_path(q, read, {u(m, false, 0, 0), u(n, false, 1, 0), u(m, true, 0, 1), u(n, true, 0, 0)});
@@ -87,7 +87,7 @@ inline void leaves(Matrix& q, const LinkReader& read, int m, int n) {
 }
 
 // Adds -1/2 gamma_m gamma_n (Q - Q^dag)/8 to the packed term; -1/16 is a power of two, so no contraction can change a bit.
-inline void add_plane(Doubles (&term)[kTerm], const Matrix& q, int m, int n) {
+LQCD_APART void add_plane(Doubles (&term)[kTerm], const Matrix& q, int m, int n) {
   for (int spin = 0; spin < 4; ++spin) {
     const int middle = kColumn[m][spin], column = kColumn[n][middle], power = (kPower[m][spin] + kPower[n][middle]) % 4;
     for (int a = 0; a < 3; ++a)

@@ -15,7 +15,7 @@ inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.i
 inline double norm(Complex a) { return a.re * a.re + a.im * a.im; }
 inline Complex reciprocal(Complex a) { return {a.re / norm(a), -a.im / norm(a)}; }
 
-inline void swap_rows(Complex (&m)[6][12], int i, int j) {
+LQCD_APART void swap_rows(Complex (&m)[6][12], int i, int j) {
   for (int k = 0; k < 12; ++k) {
     const Complex t = m[i][k];
     m[i][k] = m[j][k];
@@ -24,7 +24,7 @@ inline void swap_rows(Complex (&m)[6][12], int i, int j) {
 }
 
 // [A | 1] -> [1 | A^-1]
-inline void eliminate(Complex (&m)[6][12]) {
+LQCD_APART void eliminate(Complex (&m)[6][12]) {
   for (int column = 0; column < 6; ++column) {
     int pivot = column;
     for (int row = column + 1; row < 6; ++row)
@@ -41,7 +41,7 @@ inline void eliminate(Complex (&m)[6][12]) {
 }
 
 // One lane of one block of 36 entries (clover_term.hpp).
-inline void invert_block(Doubles* block, int lane) {
+LQCD_APART void invert_block(Doubles* block, int lane) {
   Complex m[6][12] = {};
   for (int row = 0; row < 6; ++row) {
     m[row][row] = {block[row][lane], 0};

@@ -31,8 +31,8 @@ constexpr Text layout_name(const Text& content) {
 inline constexpr auto kGaugeLayout = layout_name(Text("links") + kStored);
 
 // -1/2 scale phase U_mu at global coordinates, rounded once per component: [9][re, im].
-inline __attribute__((noinline)) void scaled_link(real (&out)[kLink], const real* links, const Coordinates& g, int mu,
-                                                  const double* scale, const double* phase) {
+LQCD_APART void scaled_link(real (&out)[kLink], const real* links, const Coordinates& g, int mu, const double* scale,
+                            const double* phase) {
   const bool last = g.at[mu] == kExtent[mu] - 1;
   const double re = -0.5 * scale[mu] * (last ? phase[2 * mu] : 1.0), im = -0.5 * scale[mu] * (last ? phase[2 * mu + 1] : 0.0);
   const real* u = links + (global_index(g) * 4 + mu) * kLink;

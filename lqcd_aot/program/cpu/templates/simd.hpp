@@ -29,6 +29,7 @@ struct CountTo<0, I...> {
 };
 
 #define LQCD_INLINE inline __attribute__((always_inline))
+#define LQCD_APART inline __attribute__((noinline))  // packing code: compiled once, not once per call
 #if defined(__clang__)
 #define LQCD_UNROLL _Pragma("clang loop unroll(full)")
 #else
