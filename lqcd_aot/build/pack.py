@@ -7,17 +7,14 @@ writing, and the verification before the file gets its name. The bundle's bytes 
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from lqcd_aot.build.check import PASSED
 from lqcd_aot.store import Record, Store
-from lqcd_aot.store.fs import FileSystem
-from lqcd_aot.store.owner import this_process
-from lqcd_aot.store.writer import store_error
+from lqcd_aot.store.outfile import write_file
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError, StoreError, UsageError, WitnessMismatch
 
@@ -51,11 +48,18 @@ def wanted(items: Iterable[PlanItem]) -> list[Wanted]:
 
 
 def pack(
-    store: Store, variants: Iterable[Wanted], out: str | os.PathLike[str], *, name: str, recipe: Mapping[str, str]
+    store: Store,
+    variants: Iterable[Wanted],
+    out: str | os.PathLike[str],
+    *,
+    name: str,
+    recipe: Mapping[str, str],
+    documents: Callable[[dict[str, Record]], Mapping[str, bytes]] | None = None,
 ) -> Packed:
     """Write the bundle `out` with the artifacts of these variants; the same store gives the same bytes.
 
-    name: of the bundle; recipe: {"name", "sha256"} of its recipe file. The file appears complete and verified or not at all; one
+    name: of the bundle; recipe: {"name", "sha256"} of its recipe file; documents: from records by build key to further
+    members (lqcd_aot.ship.documents). The file appears complete and verified or not at all; one
     that was there is replaced only then. Errors: UsageError for absent artifacts or none at all, WitnessMismatch for a witness
     that failed, CorruptError for bytes that are not what they should be (they are put aside, so that the next build makes them
     again), StoreError for a destination that cannot be written.
@@ -67,11 +71,16 @@ def pack(
 
     def write(sink: BinaryIO) -> dict[str, Any]:
         facts: dict[str, Any] = write_bundle(
-            sink, name=name, recipe=recipe, records=list(records.values()), read_blob=lambda digest: _blob(store, digest)
+            sink,
+            name=name,
+            recipe=recipe,
+            records=list(records.values()),
+            read_blob=lambda digest: _blob(store, digest),
+            documents=documents({r["build_key"]: r for r in records.values()}) if documents else None,
         )
         return facts
 
-    facts = _replace(store.fs, target, write)
+    facts = write_file(target, write, what="bundle", check=_verify, fs=store.fs)
     unchecked = {n: r["witness_status"].removeprefix(UNCHECKED) for n, r in records.items() if r["witness_status"] != PASSED}
     return Packed(str(target), facts["count"], facts["size"], facts["manifest_sha256"], unchecked)
 
@@ -108,51 +117,6 @@ def _blob(store: Store, digest: str) -> bytes:
         with contextlib.suppress(StoreError):
             store.blobs.put_aside(digest, "content does not match its name")
         raise
-
-
-class _Sink(io.RawIOBase):
-    """A file of the port as Python's writable file: `write` takes all it is given."""
-
-    def __init__(self, fs: FileSystem, handle: int) -> None:
-        self._fs, self._handle = fs, handle
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self._fs.write(self._handle, rest) :]
-        return len(data)
-
-
-def _replace(fs: FileSystem, target: Path, write: Callable[[BinaryIO], dict[str, Any]]) -> dict[str, Any]:
-    """Private file beside the target -> fsync -> verify every byte -> rename -> fsync of the folder."""
-    temporary = str(target.parent / f".{target.name}.{this_process().temp_name()}")
-    try:
-        handle = fs.open_new(temporary, _mode(fs, target))
-        try:
-            facts = write(cast(BinaryIO, _Sink(fs, handle)))
-            fs.fsync(handle)
-        finally:
-            fs.close(handle)
-        _verify(temporary)
-        fs.rename(temporary, str(target))
-        fs.fsync_dir(str(target.parent))
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            fs.unlink(temporary)
-        if isinstance(error, OSError):
-            found = store_error(str(target.parent), error).found
-            hint = "-o FILE names a place that exists and can be written"
-            raise StoreError(f"bundle {target}: cannot be written", found=found, hint=hint) from error
-        raise
-    return facts
-
-
-def _mode(fs: FileSystem, target: Path) -> int:
-    """A bundle is a product to hand on: as readable as its folder."""
-    return 0o600 | (fs.stat(str(target.parent)).mode & 0o044)
 
 
 def _verify(path: str) -> None:

@@ -188,7 +188,10 @@ class BundleFile:
 
     def record(self, build_key: str) -> bytes:
         """The whole build record (pre-image of the key, provenance), compared with its digest. Errors: CorruptError."""
-        name = f"records/{build_key}.json"
+        return self.document(f"records/{build_key}.json")
+
+    def document(self, name: str) -> bytes:
+        """A listed member (a record, or a document such as provenance), compared with its digest. Errors: CorruptError."""
         if self._listed is None:
             self._listed = self.members()
         if name not in self._listed:

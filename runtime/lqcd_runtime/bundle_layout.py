@@ -3,7 +3,8 @@
     local header | padding to 4096 | data      once per member, members in the order below
     central directory | (ZIP64 end) | end record with the comment "lqcd-manifest-sha256:<hex>"
 
-    order    index.bin, manifest.json, entries.jsonl, members.json, records/<build_key>.json.., blobs/<sha256>.., signatures/..
+    order    index.bin, manifest.json, entries.jsonl, members.json, records/<build_key>.json.., blobs/<sha256>.., documents/..,
+             signatures/..
              (each group sorted by name)
     padding  one extra field of zeros, id 0xD935 (what Android's zipalign uses), so that data begin on a page
     fixed    stored, no flags, DOS time 1980-01-01 00:00, version 20 (45 with ZIP64), no attributes
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 PAGE = 4096
 HEAD = ("index.bin", "manifest.json", "entries.jsonl", "members.json")
-GROUPS = ("records/", "blobs/", "signatures/")
+GROUPS = ("records/", "blobs/", "documents/", "signatures/")
+SIGNATURES = GROUPS[-1]
 COMMENT = b"lqcd-manifest-sha256:"
 COMMENT_SIZE = len(COMMENT) + 64
 

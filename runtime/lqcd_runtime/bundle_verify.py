@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 
-from lqcd_runtime.bundle_layout import GROUPS, HEAD, Member, place, read_central, sort_key, tail
+from lqcd_runtime.bundle_layout import HEAD, SIGNATURES, Member, place, read_central, sort_key, tail
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError, UsageError
 from lqcd_runtime.manifest import CODE, Entry, entry_dict, parse_object
@@ -61,7 +61,7 @@ def _expected_members(bundle: BundleFile, listed: dict[str, dict[str, Any]]) -> 
     at = bundle.central
     for _ in range(bundle.member_count):
         name, start, size, following = read_central(bundle.view, at, bundle.where)
-        if name.startswith(GROUPS[2]):
+        if name.startswith(SIGNATURES):
             sized[name] = (size, zlib.crc32(bundle.view[start : start + size]))
         at = following
     if not sized.keys() >= set(HEAD):

@@ -27,17 +27,19 @@ def write_bundle(
     recipe: Mapping[str, str],
     records: Iterable[Mapping[str, Any]],
     read_blob: Callable[[str], bytes],
+    documents: Mapping[str, bytes] | None = None,
     signatures: Mapping[str, bytes] | None = None,
 ) -> dict[str, Any]:
     """Write a bundle to `out` (opened for binary writing, at position 0) and return {"manifest_sha256", "size", "count"}.
 
     recipe: {"name": .., "sha256": ..} of the recipe file. records: build records (artifacts/README.md), at most one for each
-    (spec, target). read_blob: sha256 -> bytes, called twice per distinct blob, one blob in memory at a time. signatures:
-    {member name below signatures/: bytes}, made over the manifest digest; they are not in the manifest.
+    (spec, target). read_blob: sha256 -> bytes, called twice per distinct blob, one blob in memory at a time. documents:
+    {member name below documents/: bytes}, e.g. provenance. signatures: {member name below signatures/: bytes}, made over the
+    manifest digest; they are not in the manifest.
     Errors: UsageError for no records or two records of one variant, CorruptError where a blob is not what its record says.
     """
     ordered = _in_order(records)
-    small = _small_members(name, recipe, ordered, read_blob)
+    small = _small_members(name, recipe, ordered, read_blob, documents or {})
     blobs = small.pop("blobs")
     for label, data in (signatures or {}).items():
         small[label] = data
@@ -75,10 +77,14 @@ def _in_order(records: Iterable[Mapping[str, Any]]) -> list[tuple[Entry, dict[st
 
 
 def _small_members(
-    name: str, recipe: Mapping[str, str], ordered: list[tuple[Entry, dict[str, Any]]], read_blob: Callable[[str], bytes]
+    name: str,
+    recipe: Mapping[str, str],
+    ordered: list[tuple[Entry, dict[str, Any]]],
+    read_blob: Callable[[str], bytes],
+    documents: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """{member: bytes} of all but the blobs, and {"blobs": {member: (size, crc32)}}."""
-    members: dict[str, Any] = {}
+    members: dict[str, Any] = dict(documents)
     lines, rows, at = [], [], 0
     listed: dict[str, dict[str, Any]] = {}
     blobs: dict[str, tuple[int, int]] = {}
@@ -102,7 +108,7 @@ def _small_members(
                 listed[label] = {"sha256": output["sha256"], "size": len(data), "crc32": f"{blobs[label][1]:08x}"}
     members["index.bin"] = index_bytes(rows)
     members["entries.jsonl"] = b"".join(lines)
-    listed |= {label: _facts(data) for label, data in members.items() if label.startswith("records/")}
+    listed |= {label: _facts(data) for label, data in members.items() if label.startswith(("records/", "documents/"))}
     members["members.json"] = canonical_json(listed)
     members["manifest.json"] = canonical_json(
         {
