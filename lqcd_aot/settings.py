@@ -1,6 +1,7 @@
 """The one file that reads environment variables.
 
     LQCD_AOT_STORE   store folder                       (default: <cache>/store)
+    LQCD_AOT_SYSTEM_STORE  read-only stores below it, as PATH is written (default: none)
     LQCD_AOT_CACHE   compiler caches and the default store (default: $XDG_CACHE_HOME/lqcd-aot or ~/.cache/lqcd-aot)
     LQCD_AOT_CC      compiler in place of the pinned zig (default: none)
     LQCD_AOT_CONFIG  own keys and trusted signers       (default: $XDG_CONFIG_HOME/lqcd-aot or ~/.config/lqcd-aot)
@@ -16,7 +17,7 @@ from pathlib import Path
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import suggest
 
-KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_CONFIG")
+KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_SYSTEM_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_CONFIG")
 
 
 def check_environment() -> None:
@@ -52,6 +53,11 @@ def config_dir() -> Path:
         return Path(own)
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "lqcd-aot"
+
+
+def system_stores() -> tuple[str, ...]:
+    """Read-only stores that are looked in after the user's own, in order."""
+    return tuple(path for path in os.environ.get("LQCD_AOT_SYSTEM_STORE", "").split(os.pathsep) if path)
 
 
 def default_compiler() -> str | None:

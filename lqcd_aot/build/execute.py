@@ -59,6 +59,7 @@ def build(
         try:
             builder = Builder(store, toolchain, used, progress, workdir)
             _Run(builder, used, progress, results, jobs, memory or available_memory()).all(todo)
+            store.records.listing.refresh()
         finally:
             used.close()
     return [results[id(item)] for item in items]

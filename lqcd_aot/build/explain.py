@@ -20,11 +20,11 @@ class Explainer:
 
     def __init__(self, store: Store | None, usable: frozenset[str]) -> None:
         self.store, self.usable = store, usable
-        self.known = frozenset(store.specs.all_keys() if store else ())
+        self.known = frozenset(store.spec_keys() if store else ())
 
     def explain(self, spec_key: str, key: Key, target: str) -> tuple[str, tuple[Change, ...]]:
         """(reason, changes) for a key that is not usable."""
-        latest = self.store.specs.get(spec_key) if self.store and spec_key in self.known else {}
+        latest = self.store.spec_index(spec_key) if self.store and spec_key in self.known else {}
         if self.store is None or not latest:
             return "no artifact of this spec", ()
         old = latest.get(target)

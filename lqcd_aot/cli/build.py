@@ -10,28 +10,37 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lqcd_aot.cli.lock import hold_to, locked_option
 from lqcd_aot.cli.output import console, human_seconds, print_json
-from lqcd_aot.cli.planning import Planned, make_plan, recipe_options, retry_option
-from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, CompileError
+from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option
+from lqcd_aot.settings import system_stores
+from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, CompileError, StoreError
 
 if TYPE_CHECKING:
     from lqcd_aot.build.events import Event
     from lqcd_aot.build.job import Result
+    from lqcd_aot.store import Store
 
 
 @click.command("build")
 @recipe_options
 @retry_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1), default=None, help="Compiles at once. [default: processors]")
+@locked_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool, retry_failed: bool,
-    jobs: int | None, quiet: bool,
+    jobs: int | None, lock_path: Path | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Compile what is missing of RECIPE into the store. Exit code 1 where something failed, 21 for a wrong witness."""
     planned = make_plan(recipe_path, store_path, cc, targets, retry_failed)
+    from lqcd_aot.ship.lock import check_bytes
+
+    lock = hold_to(lock_path, planned, recipe_path)
     with progress(len(planned.items), quiet or as_json) as observer:
         results = execute(planned, jobs, observer)
+    if lock is not None and all(result.record or result.outcome == "reused" for result in results):
+        check_bytes(lock, open_folder(planned.store_path))
     if as_json:
         print_json([result.as_json() for result in results])
     else:
@@ -48,8 +57,22 @@ def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None
         raise CompileError(
             f"build {planned.recipe.name}: {planned.no_toolchain}", hint="pip install ziglang, or --cc /path/to/clang++"
         )
-    store = open_store(planned.store_path, create=True)
-    return build(planned.items, store, planned.toolchain, jobs=jobs, observer=observer)
+    store = open_store(planned.store_path, create=True, layers=system_stores())
+    reused = [str(item.build_key) for item in planned.items if item.decision == "reuse"]
+    if len(reused) < len(planned.items):
+        before = store.roots.get("recipe", planned.root)
+        _keep(store, planned.root, [*reused, *(before.build_keys if before else ())])
+    results = build(planned.items, store, planned.toolchain, jobs=jobs, observer=observer)
+    _keep(store, planned.root, [str(r.item.build_key) for r in results if r.outcome in ("reused", "built", "shared")])
+    return results
+
+
+def _keep(store: Store, root: str, keys: list[str]) -> None:
+    """Register the recipe's artifacts, so that garbage collection keeps them. A store that cannot be written says so."""
+    try:
+        store.roots.put("recipe", root, keys)
+    except StoreError as error:
+        click.echo(f"the recipe's artifacts were not registered for gc: {error.fact}", err=True)
 
 
 @contextmanager

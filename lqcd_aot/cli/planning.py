@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from lqcd_aot.settings import default_compiler, default_store
+from lqcd_aot.settings import default_compiler, default_store, system_stores
 from lqcd_runtime.errors import CompileError
 
 if TYPE_CHECKING:
@@ -23,13 +23,14 @@ retry_option = click.option("--retry-failed", is_flag=True, help="Compile again 
 
 
 class Planned(NamedTuple):
-    """A recipe with the decision on each of its variants, and what was needed to decide."""
+    """A recipe with the decision on each of its variants, and what was needed to decide; root: its name in the store's roots."""
 
     recipe: Recipe
     items: list[PlanItem]
     store_path: Path
     toolchain: Toolchain | None
     no_toolchain: str | None
+    root: str
 
 
 def store_folder(given: Path | None) -> Path:
@@ -38,12 +39,20 @@ def store_folder(given: Path | None) -> Path:
 
 
 def open_if_there(folder: Path) -> Store | None:
-    """The store, or None where none was made yet. Errors: StoreError where the folder holds something else."""
+    """The store over the system's, or None where none was made yet. Errors: StoreError where the folder holds something else."""
     from lqcd_aot.store import open_store
 
-    if not folder.is_dir() or not any(folder.iterdir()):
-        return None
-    return open_store(folder)
+    layers = system_stores()
+    if folder.is_dir() and any(folder.iterdir()):
+        return open_store(folder, layers=layers)
+    return open_store(layers[0], layers=layers[1:]) if layers else None
+
+
+def open_folder(given: Path | None) -> Store:
+    """The store of --store, else the default, over the system's. Errors: StoreError where there is none."""
+    from lqcd_aot.store import open_store
+
+    return open_store(store_folder(given), layers=system_stores())
 
 
 def toolchain_if_there(cc: str | None) -> tuple[Toolchain | None, str | None]:
@@ -71,7 +80,8 @@ def make_plan(
     toolchain, absent = toolchain_if_there(cc)
     variants = expand(recipe, only_targets=targets or None)
     items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)
-    return Planned(recipe, items, folder, toolchain, absent)
+    root = " ".join([str(recipe_path.resolve()), *(f"--target {target}" for target in sorted(targets))])
+    return Planned(recipe, items, folder, toolchain, absent, root)
 
 
 def recipe_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,8 +15,18 @@ On disk: artifacts/README.md. What each file is for:
     specs.py          from a spec to its records
     failures.py       which failed compiles are remembered
     leases.py         who is building what
+    listing.py        the disposable list that spares a plan the reading of every record
+    roots.py          what garbage collection must keep
+    pins.py           a root that is checked
+    layers.py         read-only stores below a store
+    gc_mark.py        garbage collection: what goes, and why
+    condemned.py      what is unreferenced, and since when
+    gc.py             garbage collection: evict, sweep
     temporaries.py    cleaning tmp/
     verify.py         reading and judging everything
+    verified.py       what `verify --quick` need not read again
+    contents.py       everything a store holds, with its state
+    statistics.py     logical, unique and compressed bytes
     store.py          the folder as a whole
 """
 
@@ -24,9 +34,9 @@ from lqcd_aot.store.failures import Failure as Failure
 from lqcd_aot.store.problems import Problem as Problem
 from lqcd_aot.store.record_format import Published as Published
 from lqcd_aot.store.record_format import Record as Record
+from lqcd_aot.store.roots import Root as Root
 from lqcd_aot.store.store import Store as Store
-from lqcd_aot.store.store import describe as describe
 from lqcd_aot.store.store import open_store as open_store
 from lqcd_aot.store.verify import VerifyReport as VerifyReport
 
-__all__ = ["Failure", "Problem", "Published", "Record", "Store", "VerifyReport", "describe", "open_store"]
+__all__ = ["Failure", "Problem", "Published", "Record", "Root", "Store", "VerifyReport", "open_store"]

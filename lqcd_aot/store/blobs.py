@@ -5,13 +5,19 @@ Owns blobs/sha256/. Knows nothing of what the bytes are. A blob that exists is c
 
 from __future__ import annotations
 
+import time
+
 from lqcd_aot.store.corrupt import Quarantine
-from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.fs import FileStat, FileSystem
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.problems import Problems
 from lqcd_aot.store.writer import Writer
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError
+
+# Bytes that are stored again are written anew when they are older than this: much less than any grace window of garbage
+# collection that is meant to run beside builders.
+FRESH_SECONDS = 1.0
 
 
 class Blobs:
@@ -31,7 +37,10 @@ class Blobs:
         if self._writer.create(path, data):
             return digest
         content = self._content(digest)
-        if content != data:
+        if content == data and self._is_old(path):
+            # Nothing may refer to it, and garbage collection be about to remove it: a new file of this age is left alone.
+            self._writer.replace(path, data)
+        elif content != data:
             if content is not None:
                 self.put_aside(digest, "content did not match its name")
             # Replacing is safe under a digest, and right even where a network file system hides another writer's entry from us.
@@ -71,8 +80,16 @@ class Blobs:
         self._quarantine.put_aside("blob", digest, self._layout.blob(digest), fact, self.is_sound)
 
     def sizes(self) -> dict[str, int]:
-        """{digest: size} of every blob: one listing per fan-out folder."""
-        return {digest: size for digest in self.digests() if (size := self.size(digest)) is not None}
+        """{digest: size} of every blob."""
+        return {digest: stat.size for digest, stat in self.stats().items()}
+
+    def stats(self) -> dict[str, FileStat]:
+        """{digest: size and age} of every blob, in sorted order: one look at each fan-out folder."""
+        base = self._layout.folder("blobs/sha256")
+        found = {}
+        for fan in listed(self._fs, base):
+            found.update({name: stat for name, stat in scanned(self._fs, f"{base}/{fan}") if is_key(name) and name[:2] == fan})
+        return found
 
     def digests(self) -> list[str]:
         """Digests of every blob, sorted; names that are no digest are left out."""
@@ -81,6 +98,12 @@ class Blobs:
         for fan in listed(self._fs, base):
             found += [name for name in listed(self._fs, f"{base}/{fan}") if is_key(name) and name[:2] == fan]
         return found
+
+    def _is_old(self, path: str) -> bool:
+        try:
+            return time.time() - self._fs.stat(path).mtime > FRESH_SECONDS
+        except OSError:
+            return True
 
     def _content(self, digest: str) -> bytes | None:
         path = self._layout.blob(digest)
@@ -96,5 +119,13 @@ def listed(fs: FileSystem, path: str) -> list[str]:
     """Names in a folder; an absent folder has none, a file neither."""
     try:
         return fs.listdir(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def scanned(fs: FileSystem, path: str) -> list[tuple[str, FileStat]]:
+    """(name, stat) of everything in a folder; an absent folder has nothing, a file neither."""
+    try:
+        return fs.scan(path)
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -26,12 +26,17 @@ FIRST_PAUSE_SECONDS = 0.005
 
 
 class FileStat(NamedTuple):
-    """What the store needs to know of a directory entry. mode: permission bits; mtime: seconds since the epoch."""
+    """What the store needs to know of a directory entry. mode: permission bits; mtime: seconds since the epoch.
+
+    mtime_ns, inode: tell a file from another one that took its name later.
+    """
 
     size: int
     mtime: float
     mode: int
     is_dir: bool
+    mtime_ns: int
+    inode: int
 
 
 class FileSystem(Protocol):
@@ -72,6 +77,9 @@ class FileSystem(Protocol):
 
     def listdir(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
+
+    def scan(self, path: str) -> list[tuple[str, FileStat]]:
+        """(name, stat) of everything in a folder, sorted by name; what vanishes meanwhile is left out."""
 
 
 class RealFileSystem:
@@ -132,11 +140,23 @@ class RealFileSystem:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def stat(self, path: str) -> FileStat:
-        s = os.stat(path, follow_symlinks=False)
-        return FileStat(s.st_size, s.st_mtime, stat_module.S_IMODE(s.st_mode), stat_module.S_ISDIR(s.st_mode))
+        return _file_stat(os.stat(path, follow_symlinks=False))
 
     def listdir(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
+
+    def scan(self, path: str) -> list[tuple[str, FileStat]]:
+        found = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((entry.name, _file_stat(entry.stat(follow_symlinks=False))))
+        return sorted(found)
+
+
+def _file_stat(s: os.stat_result) -> FileStat:
+    is_dir = stat_module.S_ISDIR(s.st_mode)
+    return FileStat(s.st_size, s.st_mtime, stat_module.S_IMODE(s.st_mode), is_dir, s.st_mtime_ns, s.st_ino)
 
 
 class Retrying:
@@ -211,3 +231,6 @@ class Retrying:
 
     def listdir(self, path: str) -> list[str]:
         return self._again(lambda: self._fs.listdir(path))
+
+    def scan(self, path: str) -> list[tuple[str, FileStat]]:
+        return self._again(lambda: self._fs.scan(path))

@@ -10,8 +10,7 @@ import re
 
 VERSION = 1
 VERSION_TEXT = f"lqcd-aot store {VERSION}\n".encode()
-FOLDERS = ("blobs", "blobs/sha256", "records", "specs", "failures", "divergences", "leases", "roots", "tmp", "corrupt")
-KINDS = ("records", "specs", "failures", "leases")
+FOLDERS = ("blobs", "blobs/sha256", "records", "specs", "failures", "divergences", "leases", "roots", "gc", "tmp", "corrupt")
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -42,12 +41,32 @@ class Layout:
     def tmp(self) -> str:
         return f"{self.root}/tmp"
 
+    @property
+    def condemned(self) -> str:
+        """What garbage collection found unreferenced, and since when."""
+        return f"{self.root}/gc/condemned.json"
+
+    @property
+    def listing(self) -> str:
+        """The disposable list of usable records."""
+        return f"{self.root}/listing"
+
+    @property
+    def verified(self) -> str:
+        """The disposable list of bytes that were verified."""
+        return f"{self.root}/verified"
+
+    @property
+    def layers(self) -> str:
+        """The stores that are looked in after this one."""
+        return f"{self.root}/layers"
+
     def blob(self, digest: str) -> str:
         """blobs/sha256/ab/abcd..."""
         return f"{self.root}/blobs/sha256/{_checked(digest)[:2]}/{digest}"
 
     def entry(self, kind: str, key: str) -> str:
-        """records|specs|failures|leases/ab/<key>.json"""
+        """records|specs|failures|leases|roots/ab/<key>.json"""
         return f"{self.root}/{kind}/{_checked(key)[:2]}/{key}.json"
 
     def divergence(self, build_key: str, digest: str) -> str:

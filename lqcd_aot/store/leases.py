@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from lqcd_aot.store.blobs import listed
 from lqcd_aot.store.fs import FileSystem
-from lqcd_aot.store.layout import Layout
+from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.owner import Owner, this_process
 from lqcd_aot.store.writer import Writer
 
@@ -116,6 +117,24 @@ class Leases:
         """Remove a lease file; never fails."""
         with contextlib.suppress(OSError):
             self._fs.unlink(self._layout.entry("leases", name))
+
+    def all_names(self) -> list[str]:
+        """Every key that has a lease file, over or not."""
+        base = self._layout.folder("leases")
+        names = [name for fan in listed(self._fs, base) for name in listed(self._fs, f"{base}/{fan}")]
+        return [name[:-5] for name in names if name.endswith(".json") and is_key(name[:-5])]
+
+    def live(self) -> frozenset[str]:
+        """Keys that somebody may be building now: a lease that cannot be read counts."""
+        now = {name: self.holder(name) for name in self.all_names()}
+        return frozenset(name for name, holder in now.items() if holder is None or not self._is_over(holder))
+
+    def drop_over(self) -> int:
+        """Remove the leases that are over; returns how many."""
+        over = {name: holder for name in self.all_names() if (holder := self.holder(name)) is not None and self._is_over(holder)}
+        for name, holder in over.items():
+            self._pass_over(name, holder)
+        return len(over)
 
     def _is_over(self, holder: Holder) -> bool:
         if holder.owner == this_process() and holder.token not in _held:

@@ -13,6 +13,7 @@ from lqcd_aot.store.blobs import Blobs, listed
 from lqcd_aot.store.corrupt import Quarantine
 from lqcd_aot.store.fs import FileSystem
 from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.listing import Listing, Outputs
 from lqcd_aot.store.problems import Problems
 from lqcd_aot.store.record_format import (
     DIVERGENCE_SCHEMA,
@@ -24,7 +25,7 @@ from lqcd_aot.store.record_format import (
     parse_record,
 )
 from lqcd_aot.store.sealed import is_intact, seal
-from lqcd_aot.store.writer import Writer
+from lqcd_aot.store.writer import Writer, translated
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import StoreError
 
@@ -41,6 +42,7 @@ class Records:
     ) -> None:
         self._fs, self._layout, self._writer = fs, layout, writer
         self._quarantine, self._problems, self._blobs = quarantine, problems, blobs
+        self.listing = Listing(fs, layout, writer, self._quick_outputs)
 
     def get(self, build_key: str) -> Record | None:
         """The record, or None where there is none that can be used; what is wrong with it is then among the problems."""
@@ -67,17 +69,25 @@ class Records:
                 return record, None
         return None, fact
 
+    def is_there(self, build_key: str) -> bool:
+        """Whether a file has the name of this record. Errors: StoreError where that cannot be told."""
+        try:
+            with translated(self._layout.root):
+                self._fs.stat(self._layout.entry("records", build_key))
+        except FileNotFoundError:
+            return False
+        return True
+
     def usable(self) -> list[str]:
         """Build keys whose record is intact and whose bytes are there with the right size, sorted.
 
-        One listing per fan-out folder, one read per record, and no JSON of it but its outputs: a plan of 10,000 variants asks
-        this. The bytes themselves are verified where they are read.
+        One look at each folder; records are read only where the listing does not know their file (see listing.py): a plan of
+        10,000 variants asks this. The bytes themselves are verified where they are read.
         """
         sizes = self._blobs.sizes()
         found = []
-        for build_key in self.all_keys():
-            outputs = self._quick_outputs(build_key)
-            seen = outputs is not None and all(sizes.get(o["sha256"]) == o["size"] for o in outputs.values())
+        for build_key, one in self.listing.look()[0].items():
+            seen = one.outputs is not None and all(sizes.get(digest) == size for digest, size in one.outputs)
             if seen or self.get(build_key) is not None:  # `get` notes what is wrong, or that a blob came after the listing
                 found.append(build_key)
         return found
@@ -156,7 +166,7 @@ class Records:
                 return f"output {name} has {output['size']} bytes, its blob {output['sha256'][:16]} has {size}"
         return None
 
-    def _quick_outputs(self, build_key: str) -> dict[str, dict[str, Any]] | None:
+    def _quick_outputs(self, build_key: str) -> Outputs | None:
         try:
             data = self._fs.read(self._layout.entry("records", build_key))
             at = data.find(_OUTPUTS)
@@ -167,8 +177,7 @@ class Records:
             check_outputs(outputs)
         except (OSError, ValueError):
             return None
-        checked: dict[str, dict[str, Any]] = outputs
-        return checked
+        return tuple((output["sha256"], output["size"]) for output in outputs.values())
 
 
 def _digests(record: Record) -> list[tuple[str, str]]:

@@ -5,24 +5,29 @@ Owns opening, VERSION and the wiring of the parts. Knows bytes, digests and reco
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Any
+from collections.abc import Sequence
 
 from lqcd_aot.store.blobs import Blobs, listed
+from lqcd_aot.store.condemned import Condemned
 from lqcd_aot.store.corrupt import Quarantine
 from lqcd_aot.store.failures import Failure, Failures
 from lqcd_aot.store.fs import FileSystem, RealFileSystem, Retrying
+from lqcd_aot.store.layers import layered
 from lqcd_aot.store.layout import FOLDERS, VERSION, VERSION_TEXT, Layout
 from lqcd_aot.store.leases import Lease, Leases
 from lqcd_aot.store.owner import this_process
 from lqcd_aot.store.problems import Problem, Problems
 from lqcd_aot.store.record_format import Published, Record
 from lqcd_aot.store.records import Records
+from lqcd_aot.store.roots import Roots
 from lqcd_aot.store.specs import Specs
 from lqcd_aot.store.temporaries import sweep
+from lqcd_aot.store.verified import Verified
 from lqcd_aot.store.verify import VerifyReport, verify
 from lqcd_aot.store.writer import Writer, translated
-from lqcd_runtime.errors import StoreError, TooNewError
+from lqcd_runtime.errors import CorruptError, StoreError, TooNewError
 
 PROBE_BYTES = 1 << 16
 
@@ -34,8 +39,10 @@ class Store:
     that key puts it aside in corrupt/. Use `open_store`.
     """
 
-    def __init__(self, root: str | os.PathLike[str], fs: FileSystem | None = None) -> None:
+    def __init__(self, root: str | os.PathLike[str], fs: FileSystem | None = None, lower: tuple[Store, ...] = ()) -> None:
+        """lower: stores that are looked in, in this order, for what is not here; nothing is ever written to them."""
         self.layout = Layout(root)
+        self.lower = lower
         self.fs = Retrying(fs or RealFileSystem())
         self.writer = Writer(self.fs, self.layout)
         self._problems = Problems()
@@ -44,6 +51,9 @@ class Store:
         self.records = Records(self.fs, self.layout, self.writer, quarantine, self._problems, self.blobs)
         self.leases = Leases(self.fs, self.layout, self.writer)
         self.specs = Specs(self.fs, self.layout, self.writer, self.leases)
+        self.roots = Roots(self.fs, self.layout, self.writer)
+        self.condemned = Condemned(self.fs, self.layout, self.writer)
+        self.verified = Verified(self.fs, self.layout, self.writer)
         self.failures = Failures(self.fs, self.layout, self.writer)
 
     def __repr__(self) -> str:
@@ -61,12 +71,33 @@ class Store:
 
     def record(self, build_key: str) -> Record | None:
         """The record of a build key, or None where there is none that can be used."""
-        return self.records.get(build_key)
+        found = self.records.get(build_key)
+        for layer in self.lower if found is None else ():
+            found = found or layer.record(build_key)
+        return found
+
+    def layer_of(self, build_key: str) -> str | None:
+        """The folder of the store that `record` takes it from."""
+        return next((s.root for s in (self, *self.lower) if s.records.get(build_key) is not None), None)
+
+    def spec_index(self, spec_key: str) -> dict[str, str]:
+        """{target: build_key}, the latest build of each target; what this store has goes before what is in the layers below."""
+        found: dict[str, str] = {}
+        for store in reversed((self, *self.lower)):
+            found.update(store.specs.get(spec_key))
+        return found
+
+    def spec_keys(self) -> frozenset[str]:
+        """Every spec key that has an index."""
+        return frozenset(key for store in (self, *self.lower) for key in store.specs.all_keys())
 
     def records_of_spec(self, spec_key: str) -> dict[str, Record]:
         """{target: record} for every target of a spec, the latest build of each; what cannot be used is left out."""
-        found = {target: self.record(key) for target, key in sorted(self.specs.get(spec_key).items())}
-        return {target: record for target, record in found.items() if record is not None}
+        found: dict[str, Record] = {}
+        for store in reversed((self, *self.lower)):
+            records = {target: store.records.get(key) for target, key in sorted(store.specs.get(spec_key).items())}
+            found.update({target: record for target, record in records.items() if record is not None})
+        return dict(sorted(found.items()))
 
     def failure(self, build_key: str) -> Failure | None:
         """The remembered failure of a build key, if any."""
@@ -82,7 +113,13 @@ class Store:
 
     def read_blob(self, digest: str) -> bytes:
         """Bytes by digest, verified. Errors: CorruptError."""
-        return self.blobs.read(digest)
+        try:
+            return self.blobs.read(digest)
+        except CorruptError:
+            for layer in self.lower:
+                with contextlib.suppress(CorruptError):
+                    return layer.read_blob(digest)
+            raise
 
     def publish(self, record: Record) -> Published:
         """Add a record whose blobs are stored, name it in its spec's index, forget the key's failure.
@@ -98,15 +135,17 @@ class Store:
 
     def list_build_keys(self) -> list[str]:
         """Build keys that can be used (record intact, bytes there), sorted; made for plans of 10,000 variants."""
-        return self.records.usable()
+        own = self.records.usable()
+        return sorted({*own, *(key for layer in self.lower for key in layer.list_build_keys())}) if self.lower else own
 
     def lease(self, build_key: str, *, seconds: float) -> Lease | None:
         """The right to build a key, or None while another live process has it. Only saves work."""
         return self.leases.acquire(build_key, seconds=seconds)
 
-    def verify(self, *, repair: bool = False) -> VerifyReport:
-        """Read every byte and judge it. repair: put aside what is wrong, and make the spec indices anew."""
-        return verify(self, repair=repair)
+    def verify(self, *, repair: bool = False, quick: bool = False) -> VerifyReport:
+        """Read every byte and judge it. repair: put aside what is wrong, and make the spec indices anew. quick: bytes whose
+        file has the size, mtime and inode it had when they were last verified are not read again."""
+        return verify(self, repair=repair, quick=quick)
 
     def sweep_temporaries(self) -> int:
         """Remove temporary files of dead writers; returns how many."""
@@ -153,7 +192,7 @@ class Store:
         """Whether the folder holds things, and they are not a store's."""
         with translated(self.root):
             names = set(listed(self.fs, self.root))
-        return "VERSION" not in names and bool(names - {f for f in FOLDERS if "/" not in f})
+        return "VERSION" not in names and bool(names - {"layers", *(f for f in FOLDERS if "/" not in f)})
 
     def _version_text(self) -> bytes:
         try:
@@ -167,16 +206,20 @@ class Store:
             self.writer.folder(self.layout.folder(name))
 
 
-def open_store(root: str | os.PathLike[str], *, create: bool = False, fs: FileSystem | None = None) -> Store:
+def open_store(
+    root: str | os.PathLike[str],
+    *,
+    create: bool = False,
+    fs: FileSystem | None = None,
+    layers: Sequence[str | os.PathLike[str]] = (),
+) -> Store:
     """Open a store folder; with `create`, make it where it does not exist or is empty.
 
+    layers: read-only stores below it, beside those its file `layers` names; with `create` they are added to that file.
     Errors: StoreError where there is none, where the folder holds something else, or where it cannot be made; TooNewError.
     """
     store = Store(root, fs)
-    if not create:
-        store.check_version()
-        return store
-    if store.is_foreign():
+    if create and store.is_foreign():
         raise StoreError(
             f"store {store.root}: is not a store and not empty",
             found=", ".join(listed(store.fs, store.root)[:5]),
@@ -185,18 +228,15 @@ def open_store(root: str | os.PathLike[str], *, create: bool = False, fs: FileSy
     try:
         store.check_version()
     except StoreError:
+        if not create:
+            raise
         store.create()
+    below = layered(store, layers, write=create)
+    return Store(root, fs, tuple(open_single(path, fs) for path in below)) if below else store
+
+
+def open_single(root: str | os.PathLike[str], fs: FileSystem | None = None) -> Store:
+    """A store without its layers. Errors: StoreError, TooNewError."""
+    store = Store(root, fs)
+    store.check_version()
     return store
-
-
-def describe(store: Store) -> dict[str, Any]:
-    """Counts for `doctor` and tests: records, blobs, bytes, failures, divergences."""
-    sizes = store.blobs.sizes()
-    return {
-        "root": store.root,
-        "records": len(store.records.all_keys()),
-        "blobs": len(sizes),
-        "bytes": sum(sizes.values()),
-        "failures": len(store.failures.all_keys()),
-        "divergences": len(store.records.divergences()),
-    }

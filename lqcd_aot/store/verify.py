@@ -1,8 +1,8 @@
 """Read every byte of a store and judge it.
 
-Owns the report. Without `repair` it writes nothing; with it, bad entries go to corrupt/ (so that the next build makes them again)
-and the spec indices are made anew from the records. Bytes that no record names, and temporary files, are no problems: a killed
-writer leaves them and nothing reads them.
+Owns the report. Without `repair` it writes nothing (`quick`: only its own journal, verified.py); with it, bad entries go to
+corrupt/, so that the next build makes them again, and the spec indices are made anew from the records. Bytes that no record
+names, and temporary files, are no problems: a killed writer leaves them and nothing reads them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lqcd_aot.store.problems import Problem
 from lqcd_aot.store.temporaries import stale
+from lqcd_aot.store.verified import mark_of
 
 if TYPE_CHECKING:
     from lqcd_aot.store.store import Store
 
 
 class VerifyReport(NamedTuple):
-    """problems: what is wrong, empty for a sound store. orphans: bytes without a record. temporaries: files of dead writers."""
+    """problems: what is wrong, empty for a sound store. orphans: bytes without a record. temporaries: files of dead writers.
+    trusted: blobs that were not read again, because their file is as it was when they were last verified."""
 
     root: str
     records: int
@@ -29,6 +31,7 @@ class VerifyReport(NamedTuple):
     failures: int
     divergences: int
     repaired: bool
+    trusted: int
 
     @property
     def is_sound(self) -> bool:
@@ -39,20 +42,19 @@ class VerifyReport(NamedTuple):
         return {**self._asdict(), "problems": [p.as_dict() for p in self.problems], "orphans": list(self.orphans)}
 
 
-def verify(store: Store, *, repair: bool = False) -> VerifyReport:
+def verify(store: Store, *, repair: bool = False, quick: bool = False) -> VerifyReport:
     """See `Store.verify`. Blobs first: a record over a bad blob is bad too."""
-    total, problems = 0, []
-    digests = store.blobs.digests()
-    bad_blobs = set()
-    for digest in digests:
-        size = store.blobs.size(digest)
-        if size is None or not store.blobs.is_sound(digest):
-            bad_blobs.add(digest)
-            problems.append(Problem("blob", digest, "content does not match its name"))
-            if repair:
-                store.blobs.put_aside(digest, "content does not match its name")
-        else:
-            total += size
+    problems = []
+    digests = store.blobs.stats()
+    known = store.verified.read() if quick else {}
+    sound = {d: stat for d, stat in digests.items() if known.get(d) == mark_of(stat) or store.blobs.is_sound(d)}
+    for digest in sorted(digests.keys() - sound.keys()):
+        problems.append(Problem("blob", digest, "content does not match its name"))
+        if repair:
+            store.blobs.put_aside(digest, "content does not match its name")
+    bad_blobs = digests.keys() - sound.keys()
+    if quick or repair:
+        store.verified.write(sound)
     named: set[str] = set()
     index: dict[str, dict[str, str]] = {}
     specs: dict[str, dict[str, Any]] = {}
@@ -76,13 +78,14 @@ def verify(store: Store, *, repair: bool = False) -> VerifyReport:
         root=store.root,
         records=len(keys),
         blobs=len(digests),
-        bytes=total,
+        bytes=sum(stat.size for stat in sound.values()),
         problems=tuple(problems),
         orphans=tuple(d for d in digests if d not in named and d not in bad_blobs),
         temporaries=len(stale(store.fs, store.layout)),
         failures=len(failures),
         divergences=len(store.records.divergences()),
         repaired=repair,
+        trusted=sum(known.get(digest) == mark_of(stat) for digest, stat in digests.items()),
     )
 
 

@@ -52,10 +52,10 @@ class Writer:
         with translated(self._layout.root):
             return self._write(path, data, replace=False)
 
-    def replace(self, path: str, data: bytes) -> None:
-        """Write a file, whatever was there before; readers see the old bytes or the new ones."""
+    def replace(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Write a file, whatever was there before; readers see the old bytes or the new ones. durable: survives a power loss."""
         with translated(self._layout.root):
-            self._write(path, data, replace=True)
+            self._write(path, data, replace=True, durable=durable)
 
     def create_lease(self, path: str, data: bytes) -> bool:
         """As `create`, but not durable (a lease means nothing after a power loss), and with errors as the system gives them."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from lqcd_aot.store.fs import FileStat, FileSystem
 
-READS = ("read", "stat", "listdir")
+READS = ("read", "stat", "listdir", "scan")
 PASSING = ("EINTR", "ESTALE", "EBUSY")
 LASTING = ("ENOSPC", "EDQUOT", "EROFS")
 KILLS = ("kill before", "kill after")
@@ -110,3 +110,7 @@ class FaultyFileSystem:
     def listdir(self, path: str) -> list[str]:
         names: list[str] = self._call("listdir", lambda: self.inner.listdir(path))
         return names
+
+    def scan(self, path: str) -> list[tuple[str, FileStat]]:
+        found: list[tuple[str, FileStat]] = self._call("scan", lambda: self.inner.scan(path))
+        return found

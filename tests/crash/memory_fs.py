@@ -23,6 +23,10 @@ class Node:
         self.durable_entries: dict[str, Node] = {}
 
 
+def _file_stat(node: Node) -> FileStat:
+    return FileStat(len(node.data), node.mtime, node.mode, node.is_dir, int(node.mtime * 1e9), id(node))
+
+
 def _error(number: int, path: str) -> OSError:
     return OSError(number, errno.errorcode[number], path)
 
@@ -109,14 +113,20 @@ class MemoryFileSystem:
         return self._node(path).data
 
     def stat(self, path: str) -> FileStat:
-        node = self._node(path)
-        return FileStat(len(node.data), node.mtime, node.mode, node.is_dir)
+        return _file_stat(self._node(path))
 
     def listdir(self, path: str) -> list[str]:
         node = self._node(path)
         if not node.is_dir:
             raise _error(errno.ENOTDIR, path)
         return sorted(node.entries)
+
+    def scan(self, path: str) -> list[tuple[str, FileStat]]:
+        return [(name, _file_stat(self._node(path).entries[name])) for name in self.listdir(path)]
+
+    def age(self, path: str, seconds: float) -> None:
+        """Make a file older than it is."""
+        self._node(path).mtime -= seconds
 
     def damage(self, path: str, data: bytes) -> None:
         """Change a file's bytes behind the store's back, on the disk too."""

@@ -1,0 +1,86 @@
+"""The disposable list of what records/ holds, so that a plan of 10,000 variants does not read 10,000 records.
+
+Owns the file `listing`: one line per record with size, mtime and inode of its file and the outputs it names. A line counts only
+while the file it describes has the same size, mtime and inode; everything else is read. So the list may be absent, old or
+broken at any time. Builders and garbage collection write it; readers never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lqcd_aot.store.blobs import listed, scanned
+from lqcd_aot.store.fs import FileStat, FileSystem
+from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.verified import mark_of
+from lqcd_aot.store.writer import Writer
+from lqcd_runtime.digest import sha256_hex
+
+HEAD = b"lqcd-aot listing v1 "
+# So many records may be read afresh before a builder that publishes nothing writes the list anew.
+TOLERATED = 100
+
+Outputs = tuple[tuple[str, int], ...]
+
+
+class Listed(NamedTuple):
+    """One record file. outputs: (digest, size) of each output, None where the record is not intact."""
+
+    stat: FileStat
+    outputs: Outputs | None
+
+
+class Listing:
+    """The records of one store at a glance."""
+
+    def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, read: Callable[[str], Outputs | None]) -> None:
+        self._fs, self._layout, self._writer, self._read = fs, layout, writer, read
+
+    def look(self) -> tuple[dict[str, Listed], int]:
+        """({build key: record file} in sorted order, how many of them had to be read)."""
+        known = self._known()
+        found: dict[str, Listed] = {}
+        read = 0
+        base = self._layout.folder("records")
+        for fan in listed(self._fs, base):
+            for name, stat in scanned(self._fs, f"{base}/{fan}"):
+                key = name[:-5]
+                if not (name.endswith(".json") and is_key(key) and key[:2] == fan):
+                    continue
+                line = known.get(key)
+                if line is not None and line[0] == mark_of(stat):
+                    found[key] = Listed(stat, line[1])
+                    continue
+                read += 1
+                found[key] = Listed(stat, self._read(key))
+        return found, read
+
+    def refresh(self) -> None:
+        """Write the list anew where much of it is old. Errors: StoreError."""
+        found, read = self.look()
+        if read > TOLERATED:
+            self.write(found)
+
+    def write(self, found: dict[str, Listed]) -> None:
+        """Write the list. Errors: StoreError."""
+        lines = [
+            f"{key} {mark_of(one.stat)} {' '.join(f'{digest} {size}' for digest, size in one.outputs)}"
+            for key, one in found.items()
+            if one.outputs is not None
+        ]
+        body = "\n".join(lines).encode("ascii")
+        self._writer.replace(self._layout.listing, HEAD + sha256_hex(body).encode() + b"\n" + body, durable=False)
+
+    def _known(self) -> dict[str, tuple[str, Outputs]]:
+        try:
+            head, _, body = self._fs.read(self._layout.listing).partition(b"\n")
+        except OSError:
+            return {}
+        if head != HEAD + sha256_hex(body).encode():
+            return {}
+        known = {}
+        for line in body.decode("ascii").split("\n") if body else ():
+            key, mark, *rest = line.split(" ")
+            known[key] = mark, tuple(zip(rest[::2], map(int, rest[1::2]), strict=True))
+        return known
