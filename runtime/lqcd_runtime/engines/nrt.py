@@ -12,6 +12,7 @@ import ctypes
 import os
 import threading
 import weakref
+from contextlib import contextmanager
 
 from lqcd_runtime.engines.nrt_library import NrtLibrary, TensorInfo
 from lqcd_runtime.engines.nrt_status import NeuronError
@@ -19,6 +20,7 @@ from lqcd_runtime.errors import EngineError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from numpy.typing import NDArray
@@ -64,32 +66,41 @@ class Session:
         if self._closed:
             raise EngineError(f"{what}: the Neuron runtime of this process was closed", hint="start a new process")
 
-    def own(self, kind: str, handle: int) -> int:
-        """Note a handle to be released. kind: "set", "tensor", "info" or "model"."""
-        with self._lock:
+    def call(self, name: str, *arguments: Any, subject: str) -> None:
+        """A call that `close` waits for. Errors: NeuronError, EngineError after close or in a forked child."""
+        with self._in_use(subject):
+            self.library.call(name, *arguments, subject=subject)
+
+    def make(self, kind: str, name: str, *arguments: Any, subject: str) -> int:
+        """A call that makes a handle, which is owed from then on. kind: "set", "tensor", "info" or "model". Errors: as `call`."""
+        with self._in_use(subject):
+            handle = self.library.make(name, *arguments, subject=subject)
             self._owed[kind][handle] = None
-        return handle
+            return handle
 
     def release(self, kind: str, handle: int) -> None:
-        """Release a handle once; silent where that happened, the session is closed or this is a forked child. Errors: NeuronError."""
-        if self._closed or os.getpid() != self._pid:
-            return
+        """Release a handle once; nothing to do after that, after close and in a forked child. Errors: NeuronError."""
+        if os.getpid() != self._pid:
+            return  # before any lock: one that another thread held at the fork stays locked here for ever
         with self._lock:
-            if handle not in self._owed[kind]:
-                return
-            if kind in _BY_REFERENCE:
-                self.library.call(_RELEASE[kind], ctypes.byref(ctypes.c_void_p(handle)))
-            else:
-                self.library.call(_RELEASE[kind], handle)
-            del self._owed[kind][handle]
+            if not self._closed and handle in self._owed[kind]:
+                self._release(kind, handle)
 
-    def execute(self, model: int, inputs: int, outputs: int, subject: str) -> None:
-        """nrt_execute; `close` waits for it. Errors: NeuronError, EngineError after close."""
+    def _release(self, kind: str, handle: int) -> None:
+        if kind in _BY_REFERENCE:
+            self.library.call(_RELEASE[kind], ctypes.byref(ctypes.c_void_p(handle)))
+        else:
+            self.library.call(_RELEASE[kind], handle)
+        del self._owed[kind][handle]
+
+    @contextmanager
+    def _in_use(self, subject: str) -> Iterator[None]:
+        self.check(subject)
         with self._idle:
             self.check(subject)
             self._running += 1
         try:
-            self.library.call("nrt_execute", model, inputs, outputs, subject=subject)
+            yield
         finally:
             with self._idle:
                 self._running -= 1
@@ -104,21 +115,29 @@ class Session:
 
         Errors: NeuronError of the first release that failed, after nrt_close.
         """
-        if self._closed or os.getpid() != self._pid:
+        if os.getpid() != self._pid:
             return
-        failures = []
-        with self._idle, self._lock:
+        with self._idle:
             self._idle.wait_for(lambda: self._running == 0)
-            for kind, handles in self._owed.items():
-                for handle in list(handles):
-                    try:
-                        self.release(kind, handle)
-                    except NeuronError as err:
-                        failures.append(err)
+            if self._closed:
+                return
             self._closed = True
+        with self._lock:
+            failures = self._release_all()
             self.library.call("nrt_close")
         if failures:
             raise failures[0]
+
+    def _release_all(self) -> list[NeuronError]:
+        failures = []
+        for _ in ("once", "again what failed"):
+            for kind, handles in self._owed.items():
+                for handle in list(handles):
+                    try:
+                        self._release(kind, handle)
+                    except NeuronError as err:
+                        failures.append(err)
+        return failures
 
 
 class _Handle:
@@ -128,7 +147,7 @@ class _Handle:
 
     def __init__(self, session: Session, handle: int, name: str) -> None:
         self.session, self.name = session, name
-        self._handle = session.own(self.kind, handle)
+        self._handle = handle
         self._closed = False
         weakref.finalize(self, _collect, session, self.kind, handle).atexit = False
 
@@ -167,7 +186,8 @@ class DeviceTensor(_Handle):
                 hint="update aws-neuronx-runtime-lib, or use shards",
             )  # fmt: skip
         if handle is None:
-            handle = session.library.make("nrt_tensor_allocate", ON_DEVICE, core, size, name.encode(), subject=f"tensor {name}")
+            place = (ON_DEVICE, core, size, name.encode())
+            handle = session.make("tensor", "nrt_tensor_allocate", *place, subject=f"tensor {name}")
         super().__init__(session, handle, f"tensor {name}")
         self.size, self.core = size, core
 
@@ -175,20 +195,20 @@ class DeviceTensor(_Handle):
         """Copy a C-ordered array to the device. Errors: NeuronError, UsageError where it does not fit."""
         self._fits(array, offset)
         address = array.__array_interface__["data"][0]
-        self.session.library.call("nrt_tensor_write", self.handle, address, offset, array.nbytes, subject=self.name)
+        self.session.call("nrt_tensor_write", self.handle, address, offset, array.nbytes, subject=self.name)
 
     def read_into(self, array: NDArray[Any], offset: int = 0) -> None:
         """Copy from the device into a C-ordered array. Errors: as `write`."""
         self._fits(array, offset)
         address = array.__array_interface__["data"][0]
-        self.session.library.call("nrt_tensor_read", self.handle, address, offset, array.nbytes, subject=self.name)
+        self.session.call("nrt_tensor_read", self.handle, address, offset, array.nbytes, subject=self.name)
 
     def slice(self, offset: int, size: int) -> DeviceTensor:
         """A view of a part, without a copy; it keeps this tensor alive. Errors: UsageError, NeuronError."""
         if offset < 0 or size <= 0 or offset + size > self.size:
             raise UsageError(f"{self.name}: has no bytes {offset} to {offset + size}", expected=f"within {self.size}")
-        make = self.session.library.make
-        handle = make("nrt_tensor_allocate_slice", self.handle, offset, size, b"slice", subject=self.name)
+        make = self.session.make
+        handle = make("tensor", "nrt_tensor_allocate_slice", self.handle, offset, size, b"slice", subject=self.name)
         part = DeviceTensor(self.session, size, self.core, f"slice of {self.name}", handle)
         part.__dict__["of"] = self
         return part
@@ -210,27 +230,25 @@ class TensorSet(_Handle):
     def __init__(self, session: Session, tensors: dict[str, DeviceTensor]) -> None:
         """Errors: NeuronError, after which nothing is held."""
         session.check("tensor set")
-        super().__init__(session, session.library.make("nrt_allocate_tensor_set", subject="tensor set"), "tensor set")
+        super().__init__(session, session.make("set", "nrt_allocate_tensor_set", subject="tensor set"), "tensor set")
         self._tensors = tensors
         try:
             for name, tensor in tensors.items():
-                session.library.call(
-                    "nrt_add_tensor_to_tensor_set", self.handle, name.encode(), tensor.handle, subject=f"tensor {name}"
-                )
+                session.call("nrt_add_tensor_to_tensor_set", self.handle, name.encode(), tensor.handle, subject=f"tensor {name}")
         except BaseException:
             self.close()
             raise
 
 
 class Model(_Handle):
-    """A NEFF on one core. tensors: {name: (usage, bytes)} of its inputs (0) and outputs (1), None where libnrt cannot tell."""
+    """A NEFF on one core. tensors: {(0 input or 1 output, name): bytes}, None where libnrt cannot tell."""
 
     kind = "model"
 
     def __init__(self, session: Session, neff: bytes, core: int, name: str) -> None:
         """nrt_load. Errors: NeuronError, after which nothing is held."""
         session.check(name)
-        super().__init__(session, session.library.make("nrt_load", neff, len(neff), core, ANY_COUNT, subject=name), name)
+        super().__init__(session, session.make("model", "nrt_load", neff, len(neff), core, ANY_COUNT, subject=name), name)
         self.core = core
         self._busy = threading.RLock()
         try:
@@ -239,15 +257,14 @@ class Model(_Handle):
             self.close()
             raise
 
-    def _info(self) -> dict[str, tuple[int, int]] | None:
-        library = self.session.library
-        if not library.has("nrt_get_model_tensor_info"):
+    def _info(self) -> dict[tuple[int, str], int] | None:
+        if not self.session.library.has("nrt_get_model_tensor_info"):
             return None
-        table = self.session.own("info", library.make("nrt_get_model_tensor_info", self.handle, subject=self.name))
+        table = self.session.make("info", "nrt_get_model_tensor_info", self.handle, subject=self.name)
         try:
             count = ctypes.c_uint64.from_address(table).value
             entries = (TensorInfo * count).from_address(table + 8)
-            return {entry.name.decode("utf-8", "replace"): (int(entry.usage), int(entry.size)) for entry in entries}
+            return {(int(entry.usage), entry.name.decode("utf-8", "replace")): int(entry.size) for entry in entries}
         finally:
             self.session.release("info", table)
 
@@ -258,7 +275,7 @@ class Model(_Handle):
             try:
                 second = TensorSet(self.session, outputs)
                 try:
-                    self.session.execute(self.handle, first.handle, second.handle, self.name)
+                    self.session.call("nrt_execute", self.handle, first.handle, second.handle, subject=self.name)
                 finally:
                     second.close()
             finally:

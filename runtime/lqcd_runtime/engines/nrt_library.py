@@ -35,7 +35,8 @@ class InstanceInfo(ctypes.Structure):
     """nrt_instance_info_t, 32 bytes."""
 
     _fields_ = (
-        ("family", ctypes.c_uint32), ("size", ctypes.c_uint32), ("arch_name", ctypes.c_char * 16), ("revision", ctypes.c_char * 8),
+        ("family", ctypes.c_uint32), ("size", ctypes.c_uint32), ("arch_name", ctypes.c_char * 16),
+        ("revision", ctypes.c_char * 8),
     )  # fmt: skip
 
 
