@@ -28,6 +28,8 @@ VERBS = {
     "pion": ("pion", "Pion correlator with an effective-mass plot."),
     "doctor": ("doctor", "What this machine can run and build, and why not the rest."),
     "bench": ("bench", "Time operators on this machine, next to torch eager."),
+    "bundle": ("bundle", "Create, inspect, extract, merge and slim bundles."),
+    "lock": ("lock", "Pin the exact artifacts of a recipe."),
     "keygen": ("keygen", "Make a key pair to sign with."),
     "sign": ("sign", "Sign a bundle."),
     "verify": ("verify", "Compare every byte of a bundle with its digest and judge its signatures."),
