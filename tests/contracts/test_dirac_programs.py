@@ -23,7 +23,7 @@ COMMON = {"lqcd_abi", "lqcd_identity", "lqcd_bytes", "lqcd_pool_new", "lqcd_pool
 SPINOR = {"lqcd_pack_spinor", "lqcd_unpack_spinor", "lqcd_apply"}
 
 REFUSED = [
-    (Spec("wilson", LATTICE), "trn2", "not a CPU"),
+    (Spec("wilson", LATTICE), "trn2", "no double precision"),
     (Spec("wilson", LATTICE, nc=2), "x86-64-v3", "three colours"),
     (Spec("wilson", LATTICE, "float32", storage="float64"), "x86-64-v3", "stores what it computes in"),
     (Spec("wilson", LATTICE, "bfloat16"), "x86-64-v3", "do not compute in bfloat16"),

@@ -119,8 +119,8 @@ class Graph:
 
     def dot(self, a: Node, b: Node) -> Node:
         """[n,i,k] x [n,k,j] -> float32 [n,i,j]; operands float32 or bfloat16, sums in float32."""
-        (n, i, k), (m, l, j) = a.shape, b.shape
-        assert (n, k) == (m, l) and a.dtype == b.dtype, (a, b)
+        (n, i, k), (m, rows, j) = a.shape, b.shape
+        assert (n, k) == (m, rows) and a.dtype == b.dtype, (a, b)
         return self._make("dot", "float32", [n, i, j], [a, b])
 
     def reduce_sum(self, x: Node, axes: Sequence[int]) -> Node:

@@ -19,7 +19,8 @@ MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Literal": {"shape": (1, "Shape"), "f32s": (8, "float*")},
     "SliceDimensions": {"start": (1, "int64"), "limit": (2, "int64"), "stride": (3, "int64")},
     "DotDimensions": {
-        "lhs_contracting": (1, "int64*"), "rhs_contracting": (2, "int64*"), "lhs_batch": (3, "int64*"), "rhs_batch": (4, "int64*"),
+        "lhs_contracting": (1, "int64*"), "rhs_contracting": (2, "int64*"),
+        "lhs_batch": (3, "int64*"), "rhs_batch": (4, "int64*"),
     },
     "Instruction": {
         "name": (1, "string"), "opcode": (2, "string"), "shape": (3, "Shape"), "literal": (8, "Literal"),
@@ -57,7 +58,7 @@ def message_classes() -> dict[str, Any]:
         described = file.message_type.add(name=message)
         for name, (number, kind) in fields.items():
             repeated, base = kind.endswith("*"), kind.rstrip("*")
-            field = described.field.add(name=name, number=number, label=3 if repeated else 1)
+            field: Any = described.field.add(name=name, number=number, label=3 if repeated else 1)
             if base in _SCALARS:
                 field.type = _SCALARS[base]
             else:

@@ -2,8 +2,9 @@
 
     q = A p; alpha = rr / p^dag A p; x += alpha p; r -= alpha q; rr' = r^dag r; p = r + (rr'/rr) p
 
-A column with rr <= stop, or with p^dag A p <= 0, is frozen: nothing of it changes and `steps` does not count on. So a chunk may run
-past the solution of one column while others still move, and the host sees a breakdown as a column that stands still above stop.
+A column with rr <= stop, or with p^dag A p <= 0, is frozen: nothing of it changes and `steps` does not count on. So a chunk may
+run past the solution of one column while others still move, and the host sees a breakdown as a column that stands still above
+stop.
 """
 
 from __future__ import annotations

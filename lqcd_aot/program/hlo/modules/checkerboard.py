@@ -32,8 +32,9 @@ def shift_to(x: Tensor, mu: int, step: int, parity: int, rows: Tensor) -> Tensor
     if mu != X:
         return moved
     # s = 0 where the row's parity is the site's; the neighbour ahead then has the same xh, the one behind the previous.
-    same_row = torch.where(rows, x, moved) if (step == 1) == (parity == EVEN) else torch.where(rows, moved, x)
-    return same_row
+    if (step == 1) == (parity == EVEN):
+        return torch.where(rows, x, moved)
+    return torch.where(rows, moved, x)
 
 
 def hop_to(parity: int, psi: Tensor, fields: dict[str, Tensor], dagger: bool) -> Tensor:

@@ -10,7 +10,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-cut = torch.ops.aten.slice.Tensor  # cut(x, axis, start, end, step): one node; indexing writes one per axis
+
+def cut(x: Tensor, axis: int, start: int, end: int | None = None, step: int = 1) -> Tensor:
+    """x[start:end:step] along an axis: one node of the graph, where indexing writes one per axis."""
+    part: Tensor = torch.ops.aten.slice.Tensor(x, axis, start, end, step)
+    return part
 
 
 def times_i(x: Tensor) -> Tensor:
@@ -46,7 +50,8 @@ def total(terms: Sequence[Tensor]) -> Tensor:
 
 def times_links(links: Tensor, half: Tensor, adjoint: bool = False) -> Tensor:
     """U h or U^dag h: links [2,M,3,3,sites], h [2,M,spin,3,B,sites]."""
-    real, imaginary = [], []
+    real: list[Tensor] = []
+    imaginary: list[Tensor] = []
     for k in range(3):
         column = links.select(2, k) if adjoint else links.select(3, k)
         h = half.select(3, k).unsqueeze(3)
