@@ -26,7 +26,7 @@ def _list(bundle: Bundle, as_json: bool) -> int:
             "target": e.target,
             "bytes": e.code["size"],
             "witness": e.witness_status,
-            "refusal": host.refusal(e.target),
+            "refusal": host.refusal_of(e),
         }
         for e in bundle.entries()
     ]

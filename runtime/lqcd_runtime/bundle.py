@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lqcd_runtime.engines.cpu import CpuArtifact
+    from lqcd_runtime.engines.neff_artifact import NeffArtifact
     from lqcd_runtime.gauge_calls import GaugeMap, Observable
     from lqcd_runtime.manifest import Entry
+    from lqcd_runtime.neff_observable import NeffObservable
     from lqcd_runtime.operator import DiracOperator
     from lqcd_runtime.select import Selection
     from lqcd_runtime.store_reader import StoreFolder
@@ -49,7 +51,7 @@ class Bundle:
 
         self.source = source
         self.path = source.path
-        self._loaded: weakref.WeakValueDictionary[str, CpuArtifact] = weakref.WeakValueDictionary()
+        self._loaded: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self.packed_gauges: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
     def __enter__(self) -> Bundle:
@@ -87,10 +89,11 @@ class Bundle:
 
         return dict(json.loads(self.source.record(build_key)))
 
-    def select(self, spec: Spec, host: Host | None = None) -> Selection:
+    def select(self, spec: Spec, host: Host | None = None, engine: str | None = None) -> Selection:
         """The artifact of a spec for a host (this one by default), and a decision for every candidate.
 
-        Errors: NoVariant with the nearest candidate and the differing fields.
+        engine: "cpu", "neuron" or "sim" to accept no other. Errors: NoVariant with the nearest candidate and the differing
+        fields; UsageError for an unknown engine.
         """
         entries, rejected = self.source.candidates(spec)
         return select(
@@ -100,14 +103,18 @@ class Bundle:
             rejected=rejected,
             nearest=lambda: self.source.nearest(spec),
             where=f"{self.source.kind} {os.path.basename(self.path.rstrip('/'))}",
+            engine=engine,
         )
 
-    def load(self, entry: Entry) -> CpuArtifact:
-        """The loaded artifact of an entry; one per entry and process. Errors: EngineError, CorruptError."""
-        from lqcd_runtime.engines.cpu import load
+    def load(self, entry: Entry) -> Any:
+        """The loaded artifact of an entry, one per entry and process: CpuArtifact or, for NEFFs, NeffArtifact.
 
-        artifact = self._loaded.get(entry.build_key)
+        Errors: EngineError, CorruptError, TooNewError.
+        """
+        artifact: CpuArtifact | NeffArtifact | None = self._loaded.get(entry.build_key)
         if artifact is None:
+            from lqcd_runtime.engines import load
+
             artifact = load(self.read_blob(entry.code["sha256"]), entry)
             self._loaded[entry.build_key] = artifact
         return artifact
@@ -129,15 +136,18 @@ class Bundle:
         fused: bool = False,
         shards: int = 1,
         threads: int | None = None,
+        engine: str | None = None,
+        cores: Sequence[int] | None = None,
     ) -> DiracOperator:
         """A Dirac operator over a gauge field (Gauge or complex [T,Z,Y,X,4,3,3]).
 
         mass or kappa = 1/(8+2m), csw, mu: as the operator needs. t_boundary: 1 or -1, or `phases` of T, Z, Y, X.
-        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, batch, fused, shards: which artifact.
-        Errors: UsageError, NoVariant, CorruptError, EngineError.
+        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, batch, fused, shards: which artifact. engine: "cpu", "neuron", or
+        "sim" for a simulated artifact, which nothing else chooses. threads: of the CPU; cores: NeuronCores that share the
+        right-hand sides, all by default. Errors: UsageError, NoVariant, CorruptError, EngineError.
         """
         from lqcd_runtime.inputs import resolve
-        from lqcd_runtime.operator_choice import lattice_of, operator
+        from lqcd_runtime.operator_choice import Running, lattice_of, operator
         from lqcd_runtime.signature import kind_of
 
         if kind_of(name) != "dirac":
@@ -148,13 +158,21 @@ class Bundle:
             name, mass=mass, kappa=kappa, csw=csw, mu=mu, t_boundary=t_boundary, phases=phases, anisotropy=anisotropy
         )  # fmt: skip
         spec = Spec(name, lattice_of(gauge), dtype, batch=batch, fused=fused, shards=shards)
-        return operator(self, spec, gauge, inputs, threads)
+        return operator(self, spec, gauge, inputs, Running(threads, engine, None if cores is None else tuple(cores)))
 
-    def observable(self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None) -> Observable:
-        """A gauge observable as a callable: `(gauge, **inputs) -> {result: float}`. Errors: as `operator`."""
+    def observable(
+        self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None, engine: str | None = None
+    ) -> Observable | NeffObservable:
+        """A gauge observable as a callable: `(gauge, **inputs) -> {result: float}`. engine, errors: as `operator`."""
         from lqcd_runtime.gauge_calls import Observable
+        from lqcd_runtime.target import CPU_TARGETS
 
-        return Observable(self._gauge_artifact("observable", name, lattice, dtype), threads)
+        artifact = self._gauge_artifact("observable", name, lattice, dtype, engine)
+        if artifact.entry.target in CPU_TARGETS:
+            return Observable(artifact, threads)
+        from lqcd_runtime.neff_observable import NeffObservable
+
+        return NeffObservable(artifact)
 
     def gauge_map(self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None) -> GaugeMap:
         """A map of gauge fields as a callable: `(gauge, **inputs) -> links`. Errors: as `operator`."""
@@ -162,8 +180,8 @@ class Bundle:
 
         return GaugeMap(self._gauge_artifact("gauge_map", name, lattice, dtype), threads)
 
-    def _gauge_artifact(self, kind: str, name: str, lattice: Any, dtype: str) -> CpuArtifact:
+    def _gauge_artifact(self, kind: str, name: str, lattice: Any, dtype: str, engine: str | None = None) -> Any:
         spec = Spec(name, lattice, dtype)
         if spec.kind != kind:
             raise UsageError(f"operator {name}: is of another kind", expected=kind, found=spec.kind)
-        return self.load(self.select(spec).choice)
+        return self.load(self.select(spec, engine=engine).choice)

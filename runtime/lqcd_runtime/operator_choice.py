@@ -13,8 +13,9 @@ from lqcd_runtime.errors import NoVariant, UsageError
 from lqcd_runtime.geometry import volume
 from lqcd_runtime.operator import DiracOperator
 from lqcd_runtime.packed import pack_gauge
+from lqcd_runtime.select import check_engine, refusal
 from lqcd_runtime.signature import Spec, kind_of
-from lqcd_runtime.target import this_host
+from lqcd_runtime.target import CPU_TARGETS, this_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,24 +37,41 @@ def lattice_of(gauge: Any) -> tuple[int, int, int, int]:
     return parse_extents(links.shape[:4])
 
 
-def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, threads: int | None) -> DiracOperator:
+class Running:
+    """How an operator runs: threads of a CPU, engine ("cpu", "neuron", "sim" or None), NeuronCores (None: all)."""
+
+    __slots__ = ("cores", "engine", "threads")
+
+    def __init__(self, threads: int | None = None, engine: str | None = None, cores: tuple[int, ...] | None = None) -> None:
+        """Errors: UsageError for a number of threads or an engine that cannot be."""
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise UsageError("threads: is not a positive number", found=repr(threads))
+        check_engine(engine)
+        self.threads, self.engine, self.cores = threads, engine, cores
+
+
+def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, how: Running) -> DiracOperator:
     """Select, load, pack. Errors: NoVariant, CorruptError, EngineError, UsageError."""
     if kind_of(spec.operator) != "dirac":
         raise UsageError(
             f"operator {spec.operator}: is no Dirac operator", found=kind_of(spec.operator), hint="bundle.observable"
         )
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise UsageError("threads: is not a positive number", found=repr(threads))
-    entry = _entry(bundle, spec, inputs)
+    entry = _entry(bundle, spec, inputs, how.engine)
     its_builder = builder_entry(bundle, entry) if entry.spec.fused else None
     artifact = bundle.load(entry)
     builder = bundle.load(its_builder) if its_builder else None
-    packed = _packed(bundle, artifact, builder, gauge, inputs, threads)
 
     def sibling(word: str, its_inputs: Inputs, of: DiracOperator) -> DiracOperator:
-        return operator(bundle, spec.replace(operator=word, baked={}), of.gauge, its_inputs, threads)
+        return operator(bundle, spec.replace(operator=word, baked={}), of.gauge, its_inputs, how)
 
-    return DiracOperator(artifact, packed, gauge, inputs, threads, sibling)
+    if entry.target not in CPU_TARGETS:
+        from lqcd_runtime.neff_operator import NeffOperator
+        from lqcd_runtime.neff_residents import residents
+
+        held = residents(artifact, builder, gauge, inputs, bundle.packed_gauges)
+        return NeffOperator(artifact, held, gauge, inputs, how.cores, sibling)
+    packed = _packed(bundle, artifact, builder, gauge, inputs, how.threads)
+    return DiracOperator(artifact, packed, gauge, inputs, how.threads, sibling)
 
 
 def _packed(
@@ -66,14 +84,14 @@ def _packed(
     return pack_gauge(artifact, builder, links, inputs, threads or default_threads(volume(spec.lattice)), bundle.packed_gauges)
 
 
-def _entry(bundle: Bundle, spec: Spec, inputs: Inputs) -> Entry:
+def _entry(bundle: Bundle, spec: Spec, inputs: Inputs, engine: str | None) -> Entry:
     """The entry with run-time constants, or the one in which constants with exactly the caller's values are baked."""
     names = sorted(inputs.scalars)
     baked = [dict(pairs) for n in range(1, len(names) + 1) for pairs in combinations(inputs.scalars.items(), n)]
     for option in [spec, *(spec.replace(baked=values) for values in baked)]:
-        if any(this_host().refusal(e.target) is None for e in bundle.find(option)):
-            return bundle.select(option).choice
-    return bundle.select(spec).choice
+        if any(refusal(e, this_host(), engine) is None for e in bundle.find(option)):
+            return bundle.select(option, engine=engine).choice
+    return bundle.select(spec, engine=engine).choice
 
 
 def builder_entry(bundle: Bundle, entry: Entry) -> Entry:

@@ -6,8 +6,8 @@ nothing. There is no fallback: equality of the spec, then a target the host can 
 
 from __future__ import annotations
 
-from lqcd_runtime.errors import NoVariant
-from lqcd_runtime.target import rank
+from lqcd_runtime.errors import NoVariant, UsageError
+from lqcd_runtime.target import ENGINES, SIM_TARGET, engine_of, rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,15 +70,20 @@ def select(
     rejected: Sequence[Rejected] = (),
     nearest: Callable[[], Entry | None] | None = None,
     where: str = "bundle",
+    engine: str | None = None,
 ) -> Selection:
-    """Choose among the entries of one spec. `rejected`: candidates that could not even be read; `nearest`: asked on a miss only.
+    """Choose among the entries of one spec.
 
-    Errors: NoVariant with all decisions, the nearest candidate and {field: (asked, nearest has)}.
+    rejected: candidates that could not even be read; nearest: asked on a miss only; engine: "cpu", "neuron" or "sim" to accept
+    no other; None: a NeuronCore where there is one, else the CPU, never a simulation.
+    Errors: UsageError for an unknown engine; NoVariant with all decisions, the nearest candidate and
+    {field: (asked, nearest has)}.
     """
+    check_engine(engine)
     decisions: list[Accepted | Rejected] = []
     choice: Entry | None = None
-    for entry in sorted(entries, key=lambda e: (-rank(e.target), e.target)):
-        reason = host.refusal(entry.target)
+    for entry in sorted(entries, key=lambda e: (*(-n for n in host.preference(e.target)), e.target)):
+        reason = refusal(entry, host, engine)
         if reason is None:
             decisions.append(Accepted(entry.name))
             choice = choice or entry
@@ -92,10 +97,26 @@ def select(
     raise _absent(spec, tuple(decisions), nearest() if nearest else None, where)
 
 
+def check_engine(engine: str | None) -> None:
+    """Errors: UsageError for a word that is no engine."""
+    if engine is not None and engine not in ENGINES:
+        raise UsageError(f"engine {engine!r}: is not known", expected=", ".join(ENGINES))
+
+
+def refusal(entry: Entry, host: Host, engine: str | None = None) -> str | None:
+    """None where a host runs an entry on the engine asked for, else one sentence why not."""
+    if engine is not None and engine_of(entry.target) != engine:
+        return f'runs on engine "{engine_of(entry.target)}", asked for is "{engine}"'
+    return None if engine == "sim" else host.refusal_of(entry)
+
+
 def _wrong_machine(
     spec: Spec, entries: Sequence[Entry], host: Host, decisions: tuple[Accepted | Rejected, ...], where: str
 ) -> NoVariant:
     best = host.best_target()
+    hint = f'build a variant with target = "{best}"' if best else "run on another machine"
+    if all(e.target == SIM_TARGET for e in entries):
+        hint = 'engine="sim" runs the simulation; it proves a program and is no use for physics'
     # The one with the fewest unmet needs: the lowest target of the host's architecture, else the lowest of all.
     near = min(entries, key=lambda e: (not _same_architecture(e.target, host), rank(e.target), e.target))
     return NoVariant(
@@ -103,7 +124,7 @@ def _wrong_machine(
         details=[str(d) for d in decisions],
         expected=f"a target that {best or host.architecture} can execute",
         found=", ".join(sorted(e.target for e in entries)),
-        hint=f'build a variant with target = "{best}"' if best else "run on another machine",
+        hint=hint,
         decisions=decisions,
         nearest=near.name,
         differing={"target": (best, near.target)},

@@ -55,7 +55,7 @@ def selfcheck(bundle: Bundle, host: Host | None = None, threads: int = 1) -> lis
 
 
 def _check(bundle: Bundle, entry: Entry, host: Host, threads: int) -> Check:
-    refusal = host.refusal(entry.target)
+    refusal = host.refusal_of(entry)
     if refusal is not None:
         return Check(entry.name, SKIPPED, refusal)
     if entry.witness is None:
@@ -83,7 +83,7 @@ def _users_of_builders(bundle: Bundle, entries: list[Entry]) -> dict[str, list[s
 
 
 def _check_builder(entry: Entry, users: list[Check], host: Host) -> Check:
-    refusal = host.refusal(entry.target)
+    refusal = host.refusal_of(entry)
     if refusal is not None:
         return Check(entry.name, SKIPPED, refusal)
     ran = [c for c in users if c.status != SKIPPED]

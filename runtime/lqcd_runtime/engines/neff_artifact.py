@@ -21,7 +21,7 @@ from lqcd_runtime.errors import CorruptError, EngineError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from lqcd_runtime.manifest import Entry
 
     Array = NDArray[Any]
+
+    class OnDevice(Protocol):
+        """Resident, or several seen as one."""
+
+        def on(self, core: int) -> dict[str, Any]:
+            """{name: device tensor} on a core."""
 
 
 class Resident:
@@ -130,7 +136,7 @@ class NeffArtifact:
                 self._on[core] = _OnCore(self.engine, self._code, self.entry, self.binding, core)
             return self._on[core]
 
-    def run(self, inputs: Mapping[str, Array], resident: Resident | None = None, core: int | None = None) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Array], resident: OnDevice | None = None, core: int | None = None) -> dict[str, Array]:
         """One execution: every input and scalar by name -> every result. Errors: UsageError for absent or surplus arrays."""
         if self.binding.aliases:
             raise UsageError(f"artifact {self.entry.name}: has a state", hint="begin() and step()")
@@ -142,7 +148,7 @@ class NeffArtifact:
         self._check(arrays, self.binding.named("state"), "state")
         return State(_upload(self.engine, arrays, core), core)
 
-    def step(self, state: State, inputs: Mapping[str, Array], resident: Resident | None = None) -> dict[str, Array]:
+    def step(self, state: State, inputs: Mapping[str, Array], resident: OnDevice | None = None) -> dict[str, Array]:
         """One execution that replaces the state in place; the other results. Errors: as `run`."""
         return self._execute(inputs, resident, state.tensors, state.core)
 
@@ -154,7 +160,7 @@ class NeffArtifact:
                 self._on.popitem()[1].close()
 
     def _execute(
-        self, inputs: Mapping[str, Array], resident: Resident | None, state: dict[str, Any], core: int
+        self, inputs: Mapping[str, Array], resident: OnDevice | None, state: dict[str, Any], core: int
     ) -> dict[str, Array]:
         self._check(inputs, self.binding.named("input", "scalar"), "inputs")
         placed = self.load(core)

@@ -162,6 +162,17 @@ class SimEngine:
         """Holds nothing."""
 
 
+_simulator: SimEngine | None = None
+
+
+def this_simulator() -> SimEngine:
+    """The one simulator of this process, so that artifacts share their residents."""
+    global _simulator
+    if _simulator is None:
+        _simulator = SimEngine()
+    return _simulator
+
+
 def _names(listed: Any, count: int, prefix: str, what: str) -> list[str]:
     if listed is None:
         return [f"{prefix}{i}" for i in range(count)]
