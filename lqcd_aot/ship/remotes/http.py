@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
-from lqcd_aot.ship.remotes.base import LARGEST_REF, BrokenRead, Object, RemoteError, Shelf
+from lqcd_aot.ship.remotes.base import ATTEMPTS, LARGEST_REF, BrokenRead, Object, RemoteError, Shelf
 from lqcd_runtime.errors import UsageError
 
 PIECE = 1 << 20
@@ -44,15 +44,19 @@ class HttpRemote:
 
     def read_ref(self, name: str) -> bytes | None:
         try:
-            with self._get(f"refs/{name}.json", 0) as answer:
-                data: bytes = answer.read(LARGEST_REF + 1)
-                return data
+            for _ in range(ATTEMPTS):
+                with self._get(f"refs/{name}.json", 0) as answer:
+                    data: bytes = answer.read(LARGEST_REF + 1)
+                    # `length` is what the server promised and did not send: the connection broke.
+                    if not answer.length or len(data) > LARGEST_REF:
+                        return data
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
             raise RemoteError(f"remote {self.url}: refuses", found=f"status {error.code}") from error
         except (OSError, http.client.HTTPException) as error:
             raise RemoteError(f"remote {self.url}: does not answer", found=error) from error
+        raise RemoteError(f"remote {self.url}: keeps breaking off", hint="run the same command again")
 
     def write_ref(self, name: str, shelf: Shelf, before: bytes | None) -> bool:
         raise self._read_only()

@@ -67,7 +67,7 @@ class S3Remote:
             return self._create(_ref(name), shelf.ref)
         try:
             now = self._api.get(self._store, _ref(name))
-            version = {"e_tag": now.meta["e_tag"], "version": now.meta["version"]}
+            version = {name: now.meta[name] for name in ("e_tag", "version") if now.meta[name] is not None}
             if bytes(now.bytes()) != before:
                 return False
             # If-Match: replaced only if nobody else did in between.
