@@ -6,6 +6,7 @@ witness.py, the child replay_child.py.
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +16,7 @@ from lqcd_aot.store import Record, Store
 from lqcd_runtime.errors import CorruptError, WitnessMismatch
 from lqcd_runtime.manifest import entry_dict
 from lqcd_runtime.signature import Spec
-from lqcd_runtime.target import this_host
+from lqcd_runtime.target import NEURON_TARGETS, SIM_TARGET, this_host
 
 PASSED = "passed"
 
@@ -58,7 +59,7 @@ class WitnessChecker:
         """See `Checker`."""
         name = f"{spec.name}@{record['target']}"
         witness = make_witness(spec)
-        refusal = this_host().refusal(record["target"])
+        refusal = cannot_replay(record["target"])
         if refusal is not None:
             return Checked(witness, f"unchecked: {refusal}", refusal)
         builder = self._builder(spec, record["target"]) if spec.fused else None
@@ -94,6 +95,15 @@ class WitnessChecker:
             return entry_dict(record), self._store.read_blob(record["outputs"]["code"]["sha256"])
         except CorruptError:
             return None
+
+
+def cannot_replay(target: str) -> str | None:
+    """None where this machine can run artifacts of a target, else one sentence why not."""
+    if target == SIM_TARGET:
+        absent = importlib.util.find_spec("jaxlib") is None
+        return "needs jaxlib, which runs the simulator; pip install 'lqcd-aot[sim]'" if absent else None
+    refusal = this_host().refusal(target)
+    return f"needs a {target} device" if refusal is not None and target in NEURON_TARGETS else refusal
 
 
 def builder_spec(spec: Spec) -> Spec:

@@ -156,21 +156,44 @@ def _exactly(pipe: IO[bytes], count: int) -> bytes:
 
 
 def _answer(raw: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None) -> dict[str, Any]:
-    from lqcd_runtime.engines.cpu import load
     from lqcd_runtime.errors import LqcdError
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.witness import replay
 
     try:
         entry = Entry.from_dict(raw, "fresh artifact")
-        helper = load(builder[1], Entry.from_dict(builder[0], "builder")) if builder is not None else None
-        artifact = load(code, entry)
+        helper = _load(builder[1], Entry.from_dict(builder[0], "builder")) if builder is not None else None
+        artifact = _load(code, entry)
         if entry.spec.kind == "builder":
             return {"passed": True, "text": "loads; its blocks are judged by the fused operators that use them"}
         outcome = replay(entry, artifact, helper)
     except LqcdError as error:
         return {"error": error.fact if error.found is None else f"{error.fact} ({error.found})"}
     return {"passed": outcome.passed, "text": str(outcome)}
+
+
+def _load(code: bytes, entry: Any) -> Any:
+    """The artifact on the engine of its target. Errors: those of the engine."""
+    from lqcd_runtime.target import CPU_TARGETS, SIM_TARGET
+
+    if entry.target in CPU_TARGETS:
+        from lqcd_runtime.engines.cpu import load
+
+        return load(code, entry)
+    from lqcd_runtime.engines.neff_artifact import NeffArtifact
+
+    if entry.target == SIM_TARGET:
+        from lqcd_runtime.engines.sim import SimEngine
+
+        return _loaded(NeffArtifact(SimEngine(), code, entry))
+    from lqcd_runtime.engines.neuron import this_engine
+
+    return _loaded(NeffArtifact(this_engine(), code, entry))
+
+
+def _loaded(artifact: Any) -> Any:
+    artifact.load()  # an artifact that cannot be loaded fails here, also where it is not run
+    return artifact
 
 
 if __name__ == "__main__":

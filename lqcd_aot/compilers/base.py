@@ -57,8 +57,11 @@ class ProgramText(AnyProgram, Protocol):
 
 @runtime_checkable
 class ProgramHlo(AnyProgram, Protocol):
-    """The part of an HLO program that a compiler sees. hlo: serialised HloModuleProto; binding: what its parameters mean."""
+    """The part of an HLO program that a compiler sees. hlo: serialised HloModuleProto; binding: what its parameters mean;
+    identity: the variant's name, for messages."""
 
+    @property
+    def identity(self) -> str: ...
     @property
     def hlo(self) -> bytes: ...
     @property

@@ -93,10 +93,10 @@ class NeuronxToolchain:
     ) -> bytes:
         hlo = as_hlo(program, NAME)
         neff = compile_hlo(NAME, [str(self.binary)], self.flags(target), hlo, target, timeout=timeout, workdir=workdir)
-        header = _header(neff, f"{program.digest[:12]}@{target}")
+        header = _header(neff, hlo.identity)
         if header.lnc not in (0, logical_cores(target)):
             raise CompileError(
-                f"artifact {program.digest[:12]}@{target}: has another logical-core configuration than was asked for",
+                f"artifact {hlo.identity}: has another logical-core configuration than was asked for",
                 expected=logical_cores(target), found=header.lnc,
             )  # fmt: skip
         return neff
@@ -105,12 +105,13 @@ class NeuronxToolchain:
         """neff: what the header says, and what it does not: target, compiler and the oldest runtime known to load it."""
         version = self._facts()["version"]
         release = release_of(version)
-        said = _header(code, f"{program.digest[:12]}@{target}").as_dict()
+        hlo = as_hlo(program, NAME)
+        said = _header(code, hlo.identity).as_dict()
         neff = {
             **said, "target": target, "compiler": version, "sdk": release.sdk if release else None,
             "runtime_floor": release.runtime if release else None,
         }  # fmt: skip
-        return Artifact(MEDIA_TYPE, {"binding": as_hlo(program, NAME).binding, "neff": neff})
+        return Artifact(MEDIA_TYPE, {"binding": hlo.binding, "neff": neff})
 
     def memory(self, program: AnyProgram, target: str) -> int | None:
         """A guess: a base and a share per instruction of the estimate, where the program has one."""

@@ -32,7 +32,7 @@ def compile_hlo(
     workdir: str | os.PathLike[str] | None,
 ) -> bytes:
     """The bytes of the file the compiler wrote. command: its argument vector up to `compile`. Errors: CompileError."""
-    subject = f"{program.digest[:12]}@{target}"
+    subject = program.identity
     with private_folder(subject, workdir) as folder:
         (folder / MODEL).write_bytes(program.hlo)
         for sub in ("tmp", "home"):

@@ -47,7 +47,7 @@ class SimToolchain:
         except (CorruptError, TooNewError) as error:
             raise CompileError(error.fact, failure_class="unknown", found=error.found) from error
         if not same:
-            raise CompileError(f"artifact {program.digest[:12]}@{target}: holds another program than was compiled")
+            raise CompileError(f"artifact {hlo.identity}: holds another program than was compiled")
         return made
 
     def artifact(self, program: AnyProgram, code: bytes, target: str) -> Artifact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lqcd_runtime.arrays import COMPLEX, links_of
+from lqcd_runtime.engines.cpu import CpuArtifact
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.gauge_calls import GaugeMap, Observable
 from lqcd_runtime.inputs import Inputs
@@ -15,13 +16,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from lqcd_runtime.engines.cpu import CpuArtifact
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.witness import Question
 
 
-def answers(asked: Question, entry: Entry, artifact: CpuArtifact, builder: CpuArtifact | None, threads: int) -> list[Any]:
-    """What `witness.summary` takes. Errors: UsageError for a fused artifact without its builder."""
+def answers(asked: Question, entry: Entry, artifact: Any, builder: Any, threads: int) -> list[Any]:
+    """What `witness.summary` takes; artifact, builder: CpuArtifact, or NeffArtifact (threads is then not read).
+
+    Errors: UsageError for a fused artifact without its builder; those of the engine.
+    """
+    if not isinstance(artifact, CpuArtifact):
+        from lqcd_runtime import replay_split
+
+        return replay_split.answers(asked, entry, artifact, builder)
     links = asked.links()
     if asked.kind == "observable":
         return [list(Observable(artifact, threads)(links, **asked.inputs).values())]

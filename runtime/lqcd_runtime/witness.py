@@ -8,6 +8,7 @@ it) and the comparison. The judge lives on the build side; `witness_bound` deriv
      "rows": [hex of little-endian float64 ...], "bound": hex float, "scale": hex float}
 
     dirac      one row per column: 4 projections, then 16 components, each re, im
+    chunk      the same of the solution after one call from x = 0, r = p = b, stop = 0, and the number of steps
     gauge_map  one row of the same form over the output links
     observable one row with the results
     builder    no row: it is judged by the fused Dirac artifacts that use its blocks (`replay(..., builder=)`)
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lqcd_runtime.engines.cpu import CpuArtifact
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.signature import Spec
 
@@ -37,6 +37,8 @@ SCHEMA = "lqcd-aot/witness/v1"
 SEED = 20261130
 # csw = 1/2 keeps the clover blocks of random links well conditioned, so that the bound of their inverse stays tight.
 INPUTS = {"mass": 0.1, "csw": 0.5, "mu": 0.2, "beta": 6.0, "epsilon": 0.02, "rho": 0.1}
+# A heavy quark bounds the condition number of M^dag M for any links, and so what rounding can do to the iterates of CG.
+CHUNK_MASS = 4.0
 PHASES = (-1.0 + 0j, 1.0 + 0j, 1.0 + 0j, 1.0 + 0j)
 PROJECTIONS, SAMPLES = 4, 16
 _SIGN_STREAM, _PLACE_STREAM = 1 << 20, 1 << 21
@@ -48,16 +50,18 @@ class Question:
     """
 
     def __init__(
-        self, operator: str, lattice: tuple[int, int, int, int], batch: int, inputs: dict[str, float], seed: int
-    ) -> None:
+        self, operator: str, lattice: tuple[int, int, int, int], batch: int, inputs: dict[str, float], seed: int,
+        iterations: int = 0,
+    ) -> None:  # fmt: skip
         self.operator, self.lattice, self.batch, self.inputs, self.seed = operator, lattice, batch, inputs, seed
+        self.iterations = iterations
         self.kind: str = OPERATORS[operator]["kind"]
         self.phases: tuple[complex, ...] = PHASES
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for specs that share an answer."""
-        return (self.operator, self.lattice, self.batch, tuple(sorted(self.inputs.items())), self.seed)
+        return (self.operator, self.lattice, self.batch, tuple(sorted(self.inputs.items())), self.seed, self.iterations)
 
     def links(self) -> NDArray[np.complex128]:
         """The input links, complex128 [T,Z,Y,X,4,3,3]: `fields.random_links`."""
@@ -85,20 +89,32 @@ def _links(lattice: tuple[int, int, int, int], seed: int) -> NDArray[np.complex1
 
 def question(spec: Spec, seed: int = SEED) -> Question:
     """The question put to every artifact of a spec. Baked constants stand in the place of the usual scalars."""
-    inputs = {name: INPUTS[name] for name in OPERATORS[spec.operator]["inputs"]} | dict(spec.baked)
-    return Question(spec.operator, spec.lattice, spec.batch, inputs, seed)
+    usual = {**INPUTS, "mass": CHUNK_MASS} if spec.kind == "chunk" else INPUTS
+    inputs = {name: usual[name] for name in OPERATORS[spec.operator]["inputs"]} | dict(spec.baked)
+    return Question(spec.operator, spec.lattice, spec.batch, inputs, seed, spec.iterations)
 
 
 def summary(asked: Question, answers: Iterable[Any]) -> NDArray[np.float64]:
     """What is stored of an answer: float64 [rows, n].
 
     answers: for dirac the output spinors, one [T,Z,Y,X,4,3] per column, in order; for gauge_map one array of links; for an
-    observable one list of results. Signs and places come from Philox streams of the seed; every row has the same ones.
+    observable one list of results; for chunk (solution, steps) per column. Signs and places come from Philox streams of the seed;
+    every row has the same ones.
     """
     import numpy as np
 
     if asked.kind == "observable":
         return np.array([[float(v) for v in answer] for answer in answers], np.float64)
+    if asked.kind == "chunk":
+        solved = list(answers)
+        steps = np.array([[float(steps)] for _, steps in solved])
+        return np.concatenate([_sampled(asked, [x for x, _ in solved]), steps], axis=1)
+    return _sampled(asked, answers)
+
+
+def _sampled(asked: Question, answers: Iterable[Any]) -> NDArray[np.float64]:
+    import numpy as np
+
     flat = [np.ascontiguousarray(np.asarray(answer), np.complex128).reshape(-1) for answer in answers]
     rows = np.zeros((len(flat), PROJECTIONS + SAMPLES), np.complex128)
     places = _places(asked.seed, flat[0].size)
@@ -153,7 +169,7 @@ class Witness:
                 f"witness of {spec.name}: its judged rows are absent, misshapen or not finite", expected=_shape(asked),
                 found=None if rows is None else np.shape(rows),
             )  # fmt: skip
-        bound, scale = bound_and_scale(asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype)
+        bound, scale = bound_and_scale(asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations)
         return cls(asked, np.asarray(rows, np.float64), bound, scale)
 
     def as_dict(self) -> dict[str, Any]:
@@ -199,8 +215,10 @@ class Witness:
 
         scale = np.full(self.rows.shape[1], self.scale)
         if self.asked.kind != "observable":
-            size = np.prod(self.asked.lattice) * (12 if self.asked.kind == "dirac" else 36)
+            size = np.prod(self.asked.lattice) * (36 if self.asked.kind == "gauge_map" else 12)
             scale[: 2 * PROJECTIONS] *= PROJECTION_DEVIATIONS * np.sqrt(size)
+        if self.asked.kind == "chunk":
+            scale[-1] = 0.5 / self.bound  # the number of steps must be the same
         with np.errstate(all="ignore"):
             errors = np.abs(rows - self.rows) / scale
         worst = float(errors.max()) if np.isfinite(errors).all() else float("inf")
@@ -225,15 +243,18 @@ def _shape(asked: Question) -> tuple[int, int]:
         return 0, 0
     if asked.kind == "observable":
         return 1, len(OPERATORS[asked.operator]["results"])
-    return (asked.batch if asked.kind == "dirac" else 1), 2 * (PROJECTIONS + SAMPLES)
+    sampled = 2 * (PROJECTIONS + SAMPLES)
+    if asked.kind == "chunk":
+        return asked.batch, sampled + 1
+    return (asked.batch if asked.kind == "dirac" else 1), sampled
 
 
-def replay(entry: Entry, artifact: CpuArtifact, builder: CpuArtifact | None = None, threads: int = 1) -> Outcome:
+def replay(entry: Entry, artifact: Any, builder: Any = None, threads: int = 1) -> Outcome:
     """Run the witness of an entry through its loaded artifact and compare.
 
-    builder: for a fused Dirac artifact, the loaded `wilson_blocks` artifact of the same lattice, dtype, shards and target; a
-    failure convicts the pair. Errors: UsageError for an entry without a witness, for a builder (replay the fused artifacts
-    that use it), and for a fused artifact without its builder.
+    artifact: CpuArtifact or NeffArtifact; builder: for a fused one, the loaded `wilson_blocks` artifact of the same lattice,
+    dtype, shards and target; a failure convicts the pair. Errors: UsageError for an entry without a witness, for a builder
+    (replay the fused artifacts that use it), and for a fused artifact without its builder.
     """
     if entry.witness is None or entry.spec.kind == "builder":
         raise UsageError(f"witness of {entry.name}: there is none to replay by itself", found=entry.witness_status)

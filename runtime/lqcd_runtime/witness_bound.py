@@ -1,9 +1,9 @@
 """How far an artifact may be from the judge: operation counts and growth factors, with their derivation.
 
-Model: every rounding changes a number by a factor 1 + d, |d| <= u (2^-24, 2^-53, bfloat16 2^-8). A component of the output is a sum of
-products; where at most K roundings lie on any path from an input to it, |error| <= K u S (first order), S = the same sum with
-absolute values. The judge has the same K with u = 2^-53. So |artifact - judge| <= K (u + 2^-53) S, and the *relative error* of
-a witness is |artifact - judge| / S, its bound K (u + 2^-53).
+Model: every rounding changes a number by a factor 1 + d, |d| <= u (2^-24, 2^-53, bfloat16 2^-8). A component of the output is a
+sum of products; where at most K roundings lie on any path from an input to it, |error| <= K u S (first order), S = the same sum
+with absolute values. The judge has the same K with u = 2^-53. So |artifact - judge| <= K (u + 2^-53) S, and the *relative error*
+of a witness is |artifact - judge| / S, its bound K (u + 2^-53).
 
 Used throughout: links are unitary, so a row has length 1, the matrix of absolute values has 2-norm <= sqrt(3), Frobenius norm
 sqrt(3); |psi| <= sqrt(2) per component, so a colour vector has length <= sqrt(6) (Cauchy-Schwarz gives every sum below).
@@ -16,6 +16,15 @@ sqrt(3); |psi| <= sqrt(2) per component, so a colour vector has length <= sqrt(6
     schur    (4+m) - H (4+m)^-1 H, or A_ee - H A_oo^-1 H with cond(A) <= (4+m + 3 csw)/(4+m - 3 csw), because |F| <= 1 in the
              2-norm; the inverse of a 6x6 block has paths of 72 roundings, each amplified by cond(A) together with A's own 61
     normal   two applications: K adds, S multiplies
+
+bfloat16  has 8 bits, so the worst case would excuse any mistake. Roundings that do not know each other add up like their squares:
+         by Hoeffding's inequality K of them of partial sums of root mean square R exceed 8 sqrt(K) u R with probability below
+         2 exp(-32). R of the output: |psi|^2 is 2/3 on average, each of the four directions of the hop is an isometry, so
+         R^2 = 2/3 (diagonal^2 + 4); clover adds 0.2 csw^2 (six planes, F of four leaves), twisted mu^2; schur: 2/3 (d^2 + 16/d^2)
+chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its singular values in [m, 8+m], schur in
+         [d - 16/d, d + 16/d]: with the witness's m = 4 at least s = 4 or 6. A rounding of an iteration is at most that of A p,
+         relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
+         spread over the components: bound 8 sqrt(k K) u (S/a / s)^2, scale sqrt(2/3) / s^2. The number of steps is exact.
 
 Projections are sums of +-1 times N components. Signs do not know the rounding errors, so by Hoeffding's inequality the sum of
 errors exceeds 8 sqrt(N) times the largest with probability below 2 exp(-32); their scale is 8 sqrt(N) S. The host adds them
@@ -31,6 +40,8 @@ from __future__ import annotations
 
 import math
 
+from lqcd_runtime.signature import OPERATORS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +51,9 @@ _AMPLITUDE = math.sqrt(2.0)
 _HOP = 8.0 * math.sqrt(3.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
 PROJECTION_DEVIATIONS = 8.0
+_DEVIATIONS = 8.0
+_MEAN_SQUARE = 2.0 / 3.0
+_HOP_NORM = 4.0
 
 
 def loop_path(links: int) -> int:
@@ -72,6 +86,34 @@ def dirac(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]:
     return path, scale * _AMPLITUDE
 
 
+def dirac_mean(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]:
+    """(8 sqrt(K), R): the same where roundings are taken to be independent. R: root mean square of one output component."""
+    path, _ = dirac(operator, inputs)
+    family = operator.removesuffix("_dagger").removesuffix("_normal")
+    diagonal = 0.0 if family == "wilson_hop" else 4.0 + inputs.get("mass", 0.0)
+    csw, mu = inputs.get("csw", 0.0), inputs.get("mu", 0.0)
+    square = diagonal**2 + 0.2 * csw**2 + mu**2
+    if family.endswith("_schur"):
+        square += _HOP_NORM**2 / (diagonal - 3.0 * csw) ** 2
+    else:
+        square += _HOP_NORM
+    size = square if operator.endswith("_normal") else math.sqrt(square)
+    return _DEVIATIONS * math.sqrt(path), size * math.sqrt(_MEAN_SQUARE)
+
+
+def chunk(operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int) -> tuple[float, float]:
+    """(8 sqrt(k K) times the amplification, scale) of one component of the solution after `iterations` steps."""
+    normal = OPERATORS[operator]["solves"]
+    path, _ = dirac(normal, inputs)
+    _, largest = dirac(normal.removesuffix("_normal"), inputs)
+    diagonal = 4.0 + inputs["mass"]
+    least = diagonal - _HOP_NORM if normal == "wilson_normal" else diagonal - _HOP_NORM**2 / diagonal
+    # The longest chain of additions of a sum of two stages, twice, and the four updates of an iteration.
+    sums = 2.0 * (lattice[2] * lattice[3] + 24 * lattice[0] * lattice[1]) + 8
+    amplification = (largest / _AMPLITUDE / least) ** 2
+    return _DEVIATIONS * math.sqrt(iterations * (path + sums)) * amplification, math.sqrt(_MEAN_SQUARE) / least**2
+
+
 def observable(operator: str, lattice: Sequence[int], inputs: Mapping[str, float]) -> tuple[float, float]:
     """(K, S) of the results of an observable."""
     sites = math.prod(lattice)
@@ -94,10 +136,16 @@ def gauge_map(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]
 
 
 def bound_and_scale(
-    kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str
+    kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str, iterations: int = 0
 ) -> tuple[float, float]:
     """(bound on the relative error, S). The bound is K (u + 2^-53), for observables with the sum over sites in double."""
     u = UNIT[dtype] + UNIT["float64"]
+    if kind == "chunk":
+        path, scale = chunk(operator, lattice, inputs, iterations)
+        return path * u, scale
+    if kind == "dirac" and dtype == "bfloat16":
+        path, scale = dirac_mean(operator, inputs)
+        return path * u, scale
     if kind == "dirac":
         path, scale = dirac(operator, inputs)
         return path * u + 64 * UNIT["float64"], scale
