@@ -12,6 +12,9 @@ What a NeuronCore rounds, how neuronx-cc schedules and what it refuses is not si
 
 from __future__ import annotations
 
+import threading
+import weakref
+
 import numpy as np
 
 from lqcd_runtime.errors import EngineError, UsageError
@@ -143,16 +146,25 @@ class SimLoaded:
 
 
 class SimEngine:
-    """Engine of NEFF-SIM containers. cores: four simulated ones, which only order the work."""
+    """Engine of NEFF-SIM containers. cores: four simulated ones, which only order the work and share compiled programs."""
 
     name = "sim"
     cores = (0, 1, 2, 3)
+
+    def __init__(self) -> None:
+        self._programs: weakref.WeakValueDictionary[str, SimProgram] = weakref.WeakValueDictionary()
+        self._compiling = threading.RLock()
 
     def load(self, code: bytes, entry: Entry, core: int) -> SimLoaded:
         """Compile the container's HLO. Errors: EngineError, CorruptError."""
         from lqcd_runtime.neff import parse_sim
 
-        return SimLoaded(SimProgram(parse_sim(code).hlo, entry.as_dict().get("binding")))
+        with self._compiling:
+            program = self._programs.get(entry.build_key)
+            if program is None:
+                program = SimProgram(parse_sim(code, f"artifact {entry.name}").hlo, entry.as_dict().get("binding"))
+                self._programs[entry.build_key] = program
+            return SimLoaded(program)
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: Any, core: int) -> SimTensor:
         """A zeroed array of the simulated device."""
