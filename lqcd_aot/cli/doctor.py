@@ -84,20 +84,6 @@ def _store(path: Path | None) -> Finding:
 
 
 def _neuron() -> list[Finding]:
-    """AWS publishes its compiler on its own index; the packages of the same names on PyPI are stubs that only raise."""
-    out = []
-    for name in ("neuronx-cc", "torch-neuronx"):
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            out.append((name, False, "not installed; needed only to build for inf2, trn1, trn2, trn3"))
-            continue
-        if version.startswith("1.0"):
-            out.append(
-                (name, False, f"{version} is PyPI's placeholder, not AWS's package; install from the Neuron package index")
-            )
-        else:
-            out.append((name, True, version))
-    devices = sorted(Path("/dev").glob("neuron[0-9]*"))
-    out.append(("neuron devices", bool(devices), ", ".join(map(str, devices)) or "no /dev/neuron* here"))
-    return out
+    from lqcd_aot.cli.doctor_neuron import findings
+
+    return findings()
