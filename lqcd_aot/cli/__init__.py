@@ -26,6 +26,7 @@ VERBS = {
     "observe": ("observe", "Measure observables on a gauge configuration."),
     "propagator": ("propagator", "Solve a quark propagator and write it to HDF5."),
     "pion": ("pion", "Pion correlator with an effective-mass plot."),
+    "devices": ("devices", "The NeuronCores of this machine, and why one cannot be used."),
     "doctor": ("doctor", "What this machine can run and build, and why not the rest."),
     "bench": ("bench", "Time operators on this machine, next to torch eager."),
     "bundle": ("bundle", "Create, inspect, extract, merge and slim bundles."),
