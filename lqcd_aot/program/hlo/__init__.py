@@ -10,7 +10,7 @@
     cache.py      lowered programs kept on disk
     model.py      HloProgram
     read.py       bytes -> instructions, standard library only
-    check.py      what a program must hold to; allowed instructions
+    validate.py   what a program must hold to; allowed instructions
     estimate.py   memory, matrix-engine instructions, time
     choose.py     fused = "auto", shards = "auto"
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lqcd_runtime.digest import sha256_hex, tagged_sha256
+
+if TYPE_CHECKING:
+    from lqcd_aot.program.hlo.estimate import Estimate
 
 PROGRAM_TAG = "lqcd-aot/hlo-program/v1"
 
@@ -27,3 +30,9 @@ class HloProgram:
         """tagged_sha256(PROGRAM_TAG, {"hlo": sha256, "binding": ...}): the binding is in it, because two parameters of one
         shape may change places without a byte of the program changing."""
         return tagged_sha256(PROGRAM_TAG, {"hlo": sha256_hex(self.hlo), "binding": self.binding})
+
+    def estimate(self, target: str) -> Estimate:
+        """What it will take of a core of that target, by hlo/estimate.py."""
+        from lqcd_aot.program.hlo.estimate import estimate
+
+        return estimate(self.hlo, target)

@@ -56,6 +56,8 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
         return _no(spec, f"target {target} takes no HLO program", "one of " + ", ".join(HLO_TARGETS), target)
     if spec.kind == "gauge_map":
         return _no(spec, "the matrix exponential of a gauge map has no lowering", "a CPU target", target)
+    if spec.kind == "solver":
+        return _no(spec, "a solver of a device is a chunk of iterations", "wilson_cg_chunk", spec.operator)
     if spec.nc != 3:
         return _no(spec, "the modules are written for three colours", "nc = 3", f"nc = {spec.nc}")
     if spec.dtype not in NEURON_DTYPES:
