@@ -4,6 +4,7 @@
     LQCD_AOT_SYSTEM_STORE  read-only stores below it, as PATH is written (default: none)
     LQCD_AOT_CACHE   compiler caches and the default store (default: $XDG_CACHE_HOME/lqcd-aot or ~/.cache/lqcd-aot)
     LQCD_AOT_CC      compiler in place of the pinned zig (default: none)
+    LQCD_AOT_NEURON_CC  neuronx-cc in place of the one on PATH, or "sim" (default: none)
     LQCD_AOT_CONFIG  own keys and trusted signers       (default: $XDG_CONFIG_HOME/lqcd-aot or ~/.config/lqcd-aot)
 
 A misspelt LQCD_AOT_* variable is an error, never ignored. None of these enters a key.
@@ -17,7 +18,7 @@ from pathlib import Path
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import suggest
 
-KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_SYSTEM_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_CONFIG")
+KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_SYSTEM_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_NEURON_CC", "LQCD_AOT_CONFIG")
 
 
 def check_environment() -> None:
@@ -63,6 +64,11 @@ def system_stores() -> tuple[str, ...]:
 def default_compiler() -> str | None:
     """Path or name of the compiler in place of the pinned one, or None."""
     return os.environ.get("LQCD_AOT_CC") or None
+
+
+def default_neuron_compiler() -> str | None:
+    """Path or name of the neuronx-cc in place of the one on PATH, "sim" for its double, or None."""
+    return os.environ.get("LQCD_AOT_NEURON_CC") or None
 
 
 def compiler_environment() -> dict[str, str]:

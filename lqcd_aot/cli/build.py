@@ -12,7 +12,7 @@ import click
 
 from lqcd_aot.cli.lock import hold_to, locked_option
 from lqcd_aot.cli.output import console, human_seconds, print_json
-from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option
+from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option, say_notes
 from lqcd_aot.settings import system_stores
 from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, CompileError, StoreError
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 @locked_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
-    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool, retry_failed: bool,
-    jobs: int | None, lock_path: Path | None, quiet: bool,
+    recipe_path: Path, store_path: Path | None, cc: str | None, neuron: str | None, targets: tuple[str, ...], as_json: bool,
+    retry_failed: bool, jobs: int | None, lock_path: Path | None, quiet: bool,
 ) -> int:  # fmt: skip
     """Compile what is missing of RECIPE into the store. Exit code 1 where something failed, 21 for a wrong witness."""
-    planned = make_plan(recipe_path, store_path, cc, targets, retry_failed)
+    planned = make_plan(recipe_path, store_path, cc, targets, retry_failed, neuron)
+    say_notes(planned)
     from lqcd_aot.ship.lock import check_bytes
 
     lock = hold_to(lock_path, planned, recipe_path)
@@ -50,6 +51,7 @@ def command(
 
 def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None] | None) -> list[Result]:
     """Run a plan. Errors: CompileError where something must be built and there is no compiler; StoreError."""
+    from lqcd_aot.build.event_log import EventLog
     from lqcd_aot.build.execute import build
     from lqcd_aot.store import open_store
 
@@ -62,7 +64,17 @@ def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None
     if len(reused) < len(planned.items):
         before = store.roots.get("recipe", planned.root)
         _keep(store, planned.root, [*reused, *(before.build_keys if before else ())])
-    results = build(planned.items, store, planned.toolchain, jobs=jobs, observer=observer)
+    log = EventLog(planned.recipe.name, len(planned.items))
+
+    def watch(event: Event) -> None:
+        log.observe(event)
+        if observer is not None:
+            observer(event)
+
+    try:
+        results = build(planned.items, store, planned.toolchain, jobs=jobs, observer=watch)
+    finally:
+        log.write(store)
     _keep(store, planned.root, [str(r.item.build_key) for r in results if r.outcome in ("reused", "built", "shared")])
     return results
 

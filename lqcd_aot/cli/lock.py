@@ -23,12 +23,18 @@ locked_option = click.option(
 @recipe_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="Lock file. [default: RECIPE.lock.toml]")
 def command(
-    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool, output: Path | None
+    recipe_path: Path,
+    store_path: Path | None,
+    cc: str | None,
+    neuron: str | None,
+    targets: tuple[str, ...],
+    as_json: bool,
+    output: Path | None,
 ) -> None:
     """Pin build key and SHA-256 of every artifact of RECIPE; all of them must be in the store."""
     from lqcd_aot.ship.lock import make_lock, write_lock
 
-    planned = make_plan(recipe_path, store_path, cc, targets, False)
+    planned = make_plan(recipe_path, store_path, cc, targets, False, neuron)
     lock = make_lock(planned.items, open_folder(planned.store_path), recipe_path, planned.recipe.name)
     path = output or recipe_path.with_suffix(".lock.toml")
     write_lock(lock, path)

@@ -24,7 +24,7 @@ from lqcd_aot.cli.trusting import key_option, signing_key
 @key_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="Bundle file. [default: NAME.lqcd]")
 def command(
-    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool,
+    recipe_path: Path, store_path: Path | None, cc: str | None, neuron: str | None, targets: tuple[str, ...], as_json: bool,
     lock_path: Path | None, provenance: bool, sbom: bool, epoch: int | None, signed: bool, key_path: Path | None,
     output: Path | None,
 ) -> None:  # fmt: skip
@@ -33,7 +33,7 @@ def command(
     from lqcd_aot.ship.lock import check_bytes
 
     key = signing_key(key_path) if signed or key_path else None
-    planned = make_plan(recipe_path, store_path, cc, targets, False)
+    planned = make_plan(recipe_path, store_path, cc, targets, False, neuron)
     recipe = planned.recipe
     lock = hold_to(lock_path, planned, recipe_path)
     path = output or Path(f"{recipe.name}.lqcd")

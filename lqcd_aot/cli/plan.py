@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lqcd_aot.cli.output import console, human_seconds, print_json
-from lqcd_aot.cli.planning import make_plan, recipe_options, retry_option
+from lqcd_aot.cli.planning import make_plan, recipe_options, retry_option, say_notes
 
 COLOUR = {"reuse": "green", "build": "yellow", "blocked": "red"}
 
@@ -17,12 +17,19 @@ COLOUR = {"reuse": "green", "build": "yellow", "blocked": "red"}
 @recipe_options
 @retry_option
 def command(
-    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], as_json: bool, retry_failed: bool
+    recipe_path: Path,
+    store_path: Path | None,
+    cc: str | None,
+    neuron: str | None,
+    targets: tuple[str, ...],
+    as_json: bool,
+    retry_failed: bool,
 ) -> None:
     """Say for every variant of RECIPE whether it is reused or built, and why."""
     from lqcd_aot.build.plan import predicted_seconds
 
-    planned = make_plan(recipe_path, store_path, cc, targets, retry_failed)
+    planned = make_plan(recipe_path, store_path, cc, targets, retry_failed, neuron)
+    say_notes(planned)
     if as_json:
         print_json([item.as_json() for item in planned.items])
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from lqcd_aot.settings import default_compiler, default_store, system_stores
+from lqcd_aot.settings import default_compiler, default_neuron_compiler, default_store, system_stores
 from lqcd_runtime.errors import CompileError
 
 if TYPE_CHECKING:
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 
 recipe_argument = click.argument("recipe_path", metavar="RECIPE", type=click.Path(path_type=Path))
 target_option = click.option("--target", "targets", multiple=True, help="Only variants of this target; may be repeated.")
+compiler_option = click.option(
+    "--compiler", "neuron", metavar="sim|PATH", default=None,
+    help="neuronx-cc at PATH for Neuron targets; sim: its double, which builds the target sim in their place.",
+)  # fmt: skip
 retry_option = click.option("--retry-failed", is_flag=True, help="Compile again what failed before.")
 
 
 class Planned(NamedTuple):
-    """A recipe with the decision on each of its variants, and what was needed to decide; root: its name in the store's roots."""
+    """A recipe with the decision on each of its variants, and what was needed to decide; root: its name in the store's roots.
+
+    notes: what was decided on the way from the recipe to its variants, one line each.
+    """
 
     recipe: Recipe
     items: list[PlanItem]
@@ -31,6 +38,7 @@ class Planned(NamedTuple):
     toolchain: Toolchain | None
     no_toolchain: str | None
     root: str
+    notes: tuple[str, ...] = ()
 
 
 def store_folder(given: Path | None) -> Path:
@@ -55,39 +63,57 @@ def open_folder(given: Path | None) -> Store:
     return open_store(store_folder(given), layers=system_stores())
 
 
-def toolchain_if_there(cc: str | None) -> tuple[Toolchain | None, str | None]:
+def toolchain_if_there(cc: str | None, neuron: str | None) -> tuple[Toolchain | None, str | None]:
     """(toolchain, None) or (None, why there is none). A compiler that was named but is absent is an error, not None."""
     from lqcd_aot.compilers import find_toolchain
 
     wanted = cc or default_compiler()
     try:
-        return find_toolchain(wanted), None
+        return find_toolchain(wanted, neuron), None
     except CompileError as error:
-        if wanted:
+        if wanted or neuron:
             raise
         return None, error.fact
 
 
 def make_plan(
-    recipe_path: Path, store_path: Path | None, cc: str | None, targets: tuple[str, ...], retry_failed: bool
+    recipe_path: Path,
+    store_path: Path | None,
+    cc: str | None,
+    targets: tuple[str, ...],
+    retry_failed: bool,
+    neuron: str | None = None,
 ) -> Planned:
-    """Load, expand and decide. Starts no compiler. Errors: RecipeError, StoreError."""
+    """Load, expand and decide. Starts no compiler. neuron: of --compiler. Errors: RecipeError, StoreError, CompileError."""
     from lqcd_aot.build.plan import plan
+    from lqcd_aot.build.simulate import simulated
+    from lqcd_aot.compilers import SIM
     from lqcd_aot.recipe import expand, load
 
     folder = store_folder(store_path)
     recipe = load(recipe_path)
-    toolchain, absent = toolchain_if_there(cc)
-    variants = expand(recipe, only_targets=targets or None)
+    neuron = neuron or default_neuron_compiler()
+    toolchain, absent = toolchain_if_there(cc, neuron)
+    notes: list[str] = []
+    variants = list(expand(recipe, only_targets=targets or None))
+    if neuron == SIM:
+        variants = simulated(variants, notes.append)
     items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)
-    root = " ".join([str(recipe_path.resolve()), *(f"--target {target}" for target in sorted(targets))])
-    return Planned(recipe, items, folder, toolchain, absent, root)
+    narrowed = [*(f"--target {target}" for target in sorted(targets)), *(["--compiler sim"] if neuron == SIM else [])]
+    root = " ".join([str(recipe_path.resolve()), *narrowed])
+    return Planned(recipe, items, folder, toolchain, absent, root, tuple(notes))
+
+
+def say_notes(planned: Planned) -> None:
+    """The notes of a plan, on standard error."""
+    for note in planned.notes:
+        click.echo(note, err=True)
 
 
 def recipe_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """RECIPE --store --cc --target --json, in that order: the shape of plan, build and pack."""
+    """RECIPE --store --cc --compiler --target --json, in that order: the shape of plan, build and pack."""
     from lqcd_aot.cli.output import cc_option, json_option, store_option
 
-    for decorate in (json_option, target_option, cc_option, store_option, recipe_argument):
+    for decorate in (json_option, target_option, compiler_option, cc_option, store_option, recipe_argument):
         function = decorate(function)
     return function

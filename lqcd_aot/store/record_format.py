@@ -29,6 +29,8 @@ _MEMBERS: dict[str, type | tuple[type, ...]] = {
     "witness_status": str,
     "provenance": dict,
 }
+# Of artifacts that take more than a C entry point to call: how parameters are bound, what the container says of itself.
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"binding": dict, "neff": dict}
 
 
 class NewerSchema(ValueError):
@@ -49,10 +51,10 @@ def check_record(record: Record, build_key: str | None = None) -> Record:
         if isinstance(schema, str) and schema.startswith("lqcd-aot/record/"):
             raise NewerSchema(f"has schema {schema}, this release reads {RECORD_SCHEMA}")
         raise ValueError(f"has schema {schema!r}, expected {RECORD_SCHEMA}")
-    if set(record) != set(_MEMBERS):
+    if set(record) - set(_OPTIONAL) != set(_MEMBERS):
         raise ValueError(f"has members {sorted(record)}, expected {sorted(_MEMBERS)}")
-    for name, kind in _MEMBERS.items():
-        if not isinstance(record[name], kind):
+    for name, kind in (_MEMBERS | _OPTIONAL).items():
+        if name in record and not isinstance(record[name], kind):
             raise ValueError(f"member {name} is a {type(record[name]).__name__}")
     for name in ("build_key", "spec_key"):
         if not is_key(record[name]):
