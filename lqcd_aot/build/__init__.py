@@ -10,6 +10,8 @@
     witness.py        the judge: expected answers from the torch modules, shared by all variants that ask the same
     check.py          a fresh artifact against its witness
     replay_child.py   the process in which fresh machine code runs for the first time
+    event_log.py      what builds did, kept in the store
+    rebuild.py        compile again and compare
     pack.py           the artifacts of a plan as one bundle file
 
 Importing any of them loads neither torch nor a compiler.

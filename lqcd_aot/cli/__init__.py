@@ -29,6 +29,8 @@ VERBS = {
     "devices": ("devices", "The NeuronCores of this machine, and why one cannot be used."),
     "doctor": ("doctor", "What this machine can run and build, and why not the rest."),
     "bench": ("bench", "Time operators on this machine, next to torch eager."),
+    "rebuild": ("rebuild", "Compile again and compare the bytes."),
+    "report": ("report", "One HTML page: what is built, sizes, times, hit rates, failures."),
     "bundle": ("bundle", "Create, inspect, extract, merge and slim bundles."),
     "lock": ("lock", "Pin the exact artifacts of a recipe."),
     "push": ("push", "Send a bundle to a remote: folder, S3, OCI registry."),

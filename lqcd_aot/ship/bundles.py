@@ -31,7 +31,7 @@ def create(store: Store, out: Path, *, name: str, patterns: Sequence[str] = ()) 
 
     The recipe of such a bundle is {"name": name, "sha256": digest of its build keys}. Errors: NoVariant, UsageError, StoreError.
     """
-    latest = {k: r for spec in store.specs.all_keys() for r in store.records_of_spec(spec).values() if (k := r["build_key"])}
+    latest = {k: r for spec in store.spec_keys() for r in store.records_of_spec(spec).values() if (k := r["build_key"])}
     return write_content(_matching(of_records(name, latest, store.read_blob), patterns), out, fs=store.fs)
 
 
