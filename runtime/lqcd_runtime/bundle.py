@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.gauge_calls import GaugeMap, Observable
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.neff_observable import NeffObservable
+    from lqcd_runtime.neff_solver import ChunkSolver
     from lqcd_runtime.operator import DiracOperator
     from lqcd_runtime.select import Selection
     from lqcd_runtime.store_reader import StoreFolder
@@ -159,6 +160,31 @@ class Bundle:
         )  # fmt: skip
         spec = Spec(name, lattice_of(gauge), dtype, batch=batch, fused=fused, shards=shards)
         return operator(self, spec, gauge, inputs, Running(threads, engine, None if cores is None else tuple(cores)))
+
+    def chunk_solver(
+        self,
+        name: str,
+        *,
+        gauge: Any,
+        iterations: int,
+        dtype: str = "float32",
+        batch: int = 1,
+        fused: bool = False,
+        engine: str | None = None,
+        cores: Sequence[int] | None = None,
+        **inputs: Any,
+    ) -> ChunkSolver:
+        """Corrections by a solver chunk, for `lqcd_runtime.solve(D, b, inner=...)`; see neff_solver.
+
+        name: e.g. "wilson_cg_chunk"; iterations: per call; inputs: mass or kappa, t_boundary or phases, anisotropy; the rest
+        and the errors as `operator`.
+        """
+        from lqcd_runtime.inputs import resolve
+        from lqcd_runtime.neff_solver import chunk_solver
+        from lqcd_runtime.operator_choice import lattice_of
+
+        spec = Spec(name, lattice_of(gauge), dtype, batch=batch, fused=fused, iterations=iterations)
+        return chunk_solver(self, spec, gauge, resolve(name, **inputs), engine, None if cores is None else tuple(cores))
 
     def observable(
         self, name: str, lattice: Any, dtype: str = "float64", *, threads: int | None = None, engine: str | None = None

@@ -8,11 +8,10 @@ Run on the simulator and on a double of libnrt; never on a NeuronCore.
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.neff_parallel import spread, usable_cores
 from lqcd_runtime.neff_residents import numbers
 from lqcd_runtime.operator import DiracOperator
 from lqcd_runtime.split_layout import pack_spinor, scalars, unpack_spinor
@@ -44,47 +43,13 @@ class NeffOperator(DiracOperator):
         self.dtype = "float32"  # of the arrays at this interface; spec.dtype is that of the arithmetic
         self.batch = self.spec.batch
         self.engine: str = artifact.engine.name
-        self.cores = self._usable(cores)
+        self.cores = usable_cores(artifact, cores)
         self.asked_threads, self.threads = None, len(self.cores)
         self._numbers = scalars(self.spec, numbers(inputs))
 
-    def _usable(self, cores: tuple[int, ...] | None) -> tuple[int, ...]:
-        if cores is None:
-            return self.program.cores
-        wrong = [c for c in cores if c not in self.program.cores]
-        if wrong or not cores or len(set(cores)) != len(cores):
-            expected = f"some of {', '.join(map(str, self.program.cores))}, each once"
-            raise UsageError("cores: cannot be used", expected=expected, found=", ".join(map(str, cores)) or "none")
-        return cores
-
     def _run(self, out: NDArray[Any], psi: NDArray[Any]) -> None:
         work = [(start, slab) for start in range(0, len(psi), self.batch) for slab in range(self.spec.shards)]
-        cores = self.cores[: len(work)]
-        if len(cores) <= 1:
-            for start, slab in work:
-                self._apply_part(out, psi, start, slab, self.cores[0])
-            return
-        failures: list[BaseException] = []
-
-        def share(place: int) -> None:
-            try:
-                for start, slab in work[place :: len(cores)]:
-                    if failures:
-                        return
-                    self._apply_part(out, psi, start, slab, cores[place])
-            except BaseException as err:  # handed to the caller's thread below
-                failures.append(err)
-
-        threads = [
-            threading.Thread(target=share, args=(place,), name=f"lqcd-core-{cores[place]}") for place in range(1, len(cores))
-        ]
-        for thread in threads:
-            thread.start()
-        share(0)
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        spread(work, self.cores, lambda piece, core: self._apply_part(out, psi, piece[0], piece[1], core))
 
     def _apply_part(self, out: NDArray[Any], psi: NDArray[Any], start: int, slab: int, core: int) -> None:
         """One slab of one chunk of columns."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lqcd_aot.program import program_for
-from lqcd_runtime.engines.sim import SimProgram
+from lqcd_runtime.engines.sim import this_simulator
 from lqcd_runtime.neff import MEDIA_TYPE, SIM_MEDIA_TYPE, parse_sim, write_sim
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import SIM_TARGET
@@ -44,15 +44,9 @@ def write(path: Path, specs: list[Spec], targets: tuple[str, ...] = (SIM_TARGET,
     return str(path)
 
 
-_programs: dict[bytes, SimProgram] = {}
-
-
 def compute(code: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """For Double.compute: the HLO inside a NEFF of `neff_record`, through jaxlib."""
-    container = parse_sim(code)
-    binding = container.manifest["binding"]
-    program = _programs.get(code)
-    if program is None:
-        program = _programs[code] = SimProgram(container.hlo, binding)
+    binding = parse_sim(code).manifest["binding"]
+    program = this_simulator().program(code, binding)
     kinds = {p["name"]: (np.uint16 if p["dtype"] == "bfloat16" else np.float32, p["shape"]) for p in binding["parameters"]}
     return program.run({name: data.view(kinds[name][0]).reshape(kinds[name][1]) for name, data in inputs.items()})

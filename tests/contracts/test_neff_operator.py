@@ -21,6 +21,7 @@ from lqcd_runtime.errors import EngineError, NoVariant, UsageError
 from lqcd_runtime.fields import random_links, random_spinor
 from lqcd_runtime.neff_operator import NeffOperator
 from lqcd_runtime.signature import Spec
+from lqcd_runtime.solvers.cg import cg
 from lqcd_runtime.target import Host
 from lqcd_runtime.witness_bound import bound_and_scale
 from tests.contracts import hlo_bundle
@@ -33,6 +34,11 @@ LINKS = random_links(LATTICE, 7)
 PSI = np.stack([random_spinor(LATTICE, 11, column) for column in range(5)]).astype(np.complex64)
 FAMILY = [Spec(f"wilson{form}", LATTICE, "float32", batch=2) for form in ("", "_dagger", "_normal")]
 SHARDED = [Spec("wilson", LATTICE, "float32", fused=True, shards=2), Spec("wilson_blocks", LATTICE, "float32", shards=2)]
+CHUNKS = [
+    Spec("wilson_cg_chunk", LATTICE, "float32", batch=2, iterations=4),
+    Spec("wilson_schur_cg_chunk", LATTICE, "float32", batch=2, iterations=4),
+    Spec("wilson_schur_dagger", LATTICE, "float32", batch=2), Spec("wilson_schur", LATTICE, "float32", batch=2),
+]  # fmt: skip
 OTHERS = [
     Spec("clover", LATTICE, "float32"), Spec("clover_schur", LATTICE, "float32"), Spec("wilson", LATTICE, "bfloat16"),
     Spec("wilson_normal", LATTICE, "float32", shards=2), Spec("plaquette", LATTICE, "float32"),
@@ -42,8 +48,11 @@ INPUTS = {"mass": 0.1, "csw": 0.5}
 
 @pytest.fixture(scope="module")
 def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bundle]:
-    with lqcd.open(hlo_bundle.write(tmp_path_factory.mktemp("sim") / "sim.lqcd", [*FAMILY, *SHARDED, *OTHERS])) as bundle:
+    path = hlo_bundle.write(tmp_path_factory.mktemp("sim") / "sim.lqcd", [*FAMILY, *SHARDED, *OTHERS, *CHUNKS])
+    with lqcd.open(path) as bundle:
+        held = [bundle.load(entry) for entry in bundle.entries()]  # so that each program is compiled once in all tests
         yield bundle
+        held.clear()
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +139,44 @@ def test_a_solve_runs_on_it(sim: Bundle) -> None:
     assert np.linalg.norm(judged - PSI[:2]) <= 2e-5 * np.linalg.norm(PSI[:2])
 
 
+@pytest.mark.parametrize("family", ["wilson", "wilson_schur"])
+def test_chunks_of_iterations_correct_a_solve(sim: Bundle, family: str) -> None:
+    chunk = next(s for s in CHUNKS if s.operator == f"{family}_cg_chunk")
+    inner = sim.chunk_solver(
+        chunk.operator, gauge=LINKS, mass=0.5, t_boundary=-1, batch=2, iterations=4, engine="sim", cores=[0, 2]
+    )  # fmt: skip
+    D = _operator(sim, Spec(family, LATTICE, "float32", batch=2), mass=0.5)
+    b = D.apply(PSI[:3])
+    x, info = lqcd.solve(D, b, tol=1e-5, inner=inner)
+    assert info.converged
+    assert np.linalg.norm(D.apply(x) - b) <= 1.1e-5 * np.linalg.norm(b)
+    # The same right-hand side by the loop of the host over single applications, both by the recursion only: as many steps.
+    rhs = D.dagger.apply(PSI[:3])
+    y, told = inner.correct(PSI[:3], 1e-3, 1000)
+    z, host = cg(lambda v: D.dagger.apply(D.apply(v)), rhs, tol=1e-3)
+    assert all(abs(a.iterations - c.iterations) <= 1 for a, c in zip(told.columns, host.columns, strict=True))
+    assert np.linalg.norm(y - z) <= 1e-2 * np.linalg.norm(z)
+    _, cut = inner.correct(PSI[:3], 1e-6, 5)  # two calls of four
+    assert {c.iterations for c in cut.columns} == {8}
+    assert {c.reason for c in cut.columns} == {"max_iterations"}
+    assert np.isnan(cut.final_residual)
+    blank, none = inner.correct(np.zeros_like(PSI[:1]), 1e-3, 100)
+    assert not blank.any()
+    assert none.iterations == 0
+
+
+def test_a_column_of_nan_harms_no_other(sim: Bundle) -> None:
+    inner = sim.chunk_solver("wilson_cg_chunk", gauge=LINKS, mass=0.5, batch=2, iterations=4, engine="sim")
+    sick = PSI[:2].copy()
+    sick[1, 0, 0, 0, 0, 0, 0] = np.nan
+    y, info = inner.correct(sick, 1e-3, 1000)
+    alone, _ = inner.correct(PSI[:1], 1e-3, 1000)
+    assert [c.reason for c in info.columns] == ["converged", "not_finite"]
+    assert np.allclose(y[0], alone[0], atol=1e-4)
+    with pytest.raises(UsageError, match="is no solver chunk"):
+        sim.chunk_solver("wilson", gauge=LINKS, mass=0.5, iterations=0)
+
+
 def test_observables(sim: Bundle) -> None:
     import torch
 
@@ -137,6 +184,8 @@ def test_observables(sim: Bundle) -> None:
     judged = judge_observable("plaquette", torch.from_numpy(LINKS))
     bound, scale = bound_and_scale("observable", "plaquette", LATTICE, {}, "float32")
     assert np.max(np.abs(np.array(list(measured.values())) - judged)) <= bound * scale
+    planes = lqcd.observe(sim, LINKS, "plaquette_planes", dtype="float32", engine="sim")
+    assert list(planes.values()) == list(measured.values())
     with pytest.raises(UsageError, match="other inputs"):
         sim.observable("plaquette", LATTICE, "float32", engine="sim")(LINKS, beta=6.0)
 

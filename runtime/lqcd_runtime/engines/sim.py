@@ -157,14 +157,20 @@ class SimEngine:
 
     def load(self, code: bytes, entry: Entry, core: int) -> SimLoaded:
         """Compile the container's HLO. Errors: EngineError, CorruptError."""
+        return SimLoaded(self.program(code, entry.as_dict().get("binding"), f"artifact {entry.name}"))
+
+    def program(self, code: bytes, binding: dict[str, Any] | None, where: str = "NEFF-SIM") -> SimProgram:
+        """The compiled program of a container, compiled once for as long as anybody holds it. Errors: as `load`."""
+        from lqcd_runtime.digest import sha256_hex
         from lqcd_runtime.neff import parse_sim
 
+        key = sha256_hex(code)
         with self._compiling:
-            program = self._programs.get(entry.build_key)
+            program = self._programs.get(key)
             if program is None:
-                program = SimProgram(parse_sim(code, f"artifact {entry.name}").hlo, entry.as_dict().get("binding"))
-                self._programs[entry.build_key] = program
-            return SimLoaded(program)
+                program = SimProgram(parse_sim(code, where).hlo, binding)
+                self._programs[key] = program
+            return program
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: Any, core: int) -> SimTensor:
         """A zeroed array of the simulated device."""

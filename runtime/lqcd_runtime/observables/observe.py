@@ -30,14 +30,21 @@ OBSERVABLES = {
 
 
 def observe(
-    bundle: Any, gauge: Any, *names: str, beta: float | None = None, dtype: str = "float64", threads: int | None = None
+    bundle: Any,
+    gauge: Any,
+    *names: str,
+    beta: float | None = None,
+    dtype: str = "float64",
+    threads: int | None = None,
+    engine: str | None = None,
 ) -> Any:
     """Measure gauge observables with the artifacts of a bundle.
 
     bundle: of `lqcd_runtime.open`; gauge: Gauge or complex [T,Z,Y,X,4,3,3]; names: words of OBSERVABLES; beta: for
-    wilson_action; dtype: of the artifact's arithmetic. Returns the value for one name, {name: value} for several:
-    float, complex, or a dict by plane ("TZ") or direction. Errors: UsageError for an unknown word, none at all, or a
-    missing or idle beta; NoVariant where the bundle has no artifact for the lattice.
+    wilson_action; dtype: of the artifact's arithmetic; engine: "cpu", "neuron" or "sim" to accept no other.
+    Returns the value for one name, {name: value} for several: float, complex, or a dict by plane ("TZ") or direction.
+    Errors: UsageError for an unknown word, none at all, or a missing or idle beta; NoVariant where the bundle has no
+    artifact for the lattice.
     """
     if not names:
         raise UsageError("observe: no observable is named", expected=", ".join(OBSERVABLES))
@@ -52,7 +59,7 @@ def observe(
     results: dict[str, Mapping[str, float]] = {}
     for operator in dict.fromkeys(OBSERVABLES[name][0] for name in names):
         inputs = {"beta": float(beta)} if operator == "wilson_action" and beta is not None else {}
-        results[operator] = bundle.observable(operator, lattice, dtype, threads=threads)(gauge, **inputs)
+        results[operator] = bundle.observable(operator, lattice, dtype, threads=threads, engine=engine)(gauge, **inputs)
     values = {name: _value(name, results[OBSERVABLES[name][0]]) for name in names}
     return values[names[0]] if len(names) == 1 else values
 
