@@ -95,7 +95,7 @@ def make_plan(
     neuron = neuron or default_neuron_compiler()
     toolchain, absent = toolchain_if_there(cc, neuron)
     notes: list[str] = []
-    variants = list(expand(recipe, only_targets=targets or None))
+    variants = list(expand(recipe, only_targets=targets or None, say=notes.append))
     if neuron == SIM:
         variants = simulated(variants, notes.append)
     items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)

@@ -4,6 +4,7 @@
     schema.py     the pydantic models, the JSON Schema, the list of keys that reach no build key
     positions.py  where each key and value of a TOML text stands
     rules.py      what several keys mean together: impossible combinations, rules that match nothing
+    auto.py       what fused = "auto" and shards = "auto" stand for
     load.py       file -> Recipe, every issue with file:line:column in one RecipeError
     expand.py     Recipe -> variants, lazily, in a stable order
     __main__.py   prints the JSON Schema

@@ -7,10 +7,11 @@ batch. A fused Dirac variant is preceded by the `wilson_blocks` builder that mak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
+from lqcd_aot.recipe.auto import resolve
 from lqcd_aot.recipe.schema import AXIS_NAMES, Constants, Recipe, Rule
 from lqcd_aot.recipe.variant import Variant
 from lqcd_runtime.errors import UsageError
@@ -23,6 +24,8 @@ NEUTRAL: dict[str, dict[str, tuple[Any, ...]]] = {
     "builder": {"batch": (1,), "fused": (False,), "iterations": (0,)},
     "observable": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
     "gauge_map": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
+    # A solver applies its operator to all of the lattice; what it does per call is the caller's choice.
+    "solver": {"fused": (False,), "shards": (1,), "iterations": (0,)},
     # A chunk runs many applications in one call, so nobody could exchange halos between them.
     "chunk": {"shards": (1,)},
 }
@@ -62,10 +65,13 @@ def baked_values(constants: Constants, operator: str) -> list[dict[str, float]]:
     return [dict(zip(used, choice, strict=True)) for choice in product(*used.values())]
 
 
-def expand(recipe: Recipe, only_targets: Iterable[str] | None = None) -> Iterator[Variant]:
+def expand(
+    recipe: Recipe, only_targets: Iterable[str] | None = None, say: Callable[[str], None] | None = None
+) -> Iterator[Variant]:
     """The variants of a recipe, lazily and in a stable order; `only_targets` narrows the target axis.
 
-    Errors: UsageError, at the call, for a target that the recipe does not name.
+    say: takes a line for each "auto" that was given a value. Errors: UsageError, at the call, for a target that the recipe does
+    not name.
     """
     everything = blocks(recipe)
     if only_targets is not None:
@@ -77,10 +83,10 @@ def expand(recipe: Recipe, only_targets: Iterable[str] | None = None) -> Iterato
                 expected=", ".join(sorted(named)),
             )
         everything = [{**b, "target": tuple(t for t in b["target"] if t in wanted)} for b in everything]
-    return _unique(recipe, everything)
+    return _unique(recipe, everything, say or (lambda line: None))
 
 
-def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
+def _unique(recipe: Recipe, everything: list[Block], say: Callable[[str], None]) -> Iterator[Variant]:
     build = recipe.build
     parameters = (build.timeout, build.memory, build.salt)
     seen: set[tuple[Any, ...]] = set()
@@ -88,6 +94,7 @@ def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
         baked = {operator: baked_values(recipe.constants, operator) for operator in block["operator"]}
         specs: tuple[Any, list[Spec]] = (None, [])
         for point in points(block, recipe.exclude if index == 0 else ()):
+            point = _resolved(point, say)
             operator, lattice, dtype, batch, fused, shards, iterations, target = point
             if fused:
                 need = (BUILDER, lattice, dtype, 1, False, shards, 0, target)
@@ -103,3 +110,13 @@ def _unique(recipe: Recipe, everything: list[Block]) -> Iterator[Variant]:
                 specs = (point[:-1], [Spec(operator, lattice, dtype, **shape, baked=b) for b in baked[operator]])
             for spec in specs[1]:
                 yield Variant(spec, target, *parameters)
+
+
+def _resolved(point: tuple[Any, ...], say: Callable[[str], None]) -> tuple[Any, ...]:
+    """The point with values in the place of "auto"."""
+    operator, lattice, dtype, batch, fused, shards, iterations, target = point
+    shape = {"operator": operator, "lattice": lattice, "dtype": dtype, "batch": batch, "iterations": iterations}
+    found = resolve(fused, shards, target, shape)
+    if found.line is not None:
+        say(found.line)
+    return operator, lattice, dtype, batch, found.fused, found.shards, iterations, target

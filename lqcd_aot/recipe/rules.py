@@ -13,7 +13,7 @@ from typing import Any
 
 from lqcd_aot.recipe.expand import Block, blocks, effective, points
 from lqcd_aot.recipe.schema import AXIS_NAMES, Constants, Recipe, Rule
-from lqcd_aot.recipe.values import spell
+from lqcd_aot.recipe.values import AUTO, spell
 from lqcd_runtime.conventions import AXES
 from lqcd_runtime.geometry import Extents, format_extents
 from lqcd_runtime.signature import OPERATORS
@@ -148,7 +148,7 @@ def _odd_extents(block: Block, exclude: list[Rule]) -> Iterator[tuple[dict[str, 
 
 def _uneven_slabs(block: Block, exclude: list[Rule]) -> Iterator[tuple[dict[str, Any], str]]:
     for lattice, shards in product(block["lattice"], block["shards"]):
-        if lattice[0] % shards:
+        if shards != AUTO and lattice[0] % shards:
             cut = points(_only(block, {"lattice": lattice, "shards": shards}), exclude)
             if any(point[AXIS_NAMES.index("shards")] == shards for point in cut):
                 why = f"{shards} shards do not divide T = {lattice[0]} of lattice {format_extents(lattice)}"

@@ -88,7 +88,8 @@ Operators = Annotated[tuple[str, ...], _one_or_many(values.operator), _list_sche
 Lattices = Annotated[tuple[Extents, ...], _one_or_many(values.lattice), _list_schema(_LATTICE_ITEM)]
 Dtypes = Annotated[tuple[str, ...], _one_or_many(values.dtype), _list_schema({"type": "string", "enum": list(DTYPES)})]
 Counts = Annotated[tuple[int, ...], _one_or_many(values.count), _list_schema(_COUNT_ITEM)]
-Flags = Annotated[tuple[bool, ...], _one_or_many(values.flag), _list_schema({"type": "boolean"})]
+Fused = Annotated[tuple[bool | str, ...], _one_or_many(values.fused), _list_schema({"enum": [True, False, "auto"]})]
+Shards = Annotated[tuple[int | str, ...], _one_or_many(values.shards), _list_schema({"anyOf": [_COUNT_ITEM, {"const": "auto"}]})]
 Targets = Annotated[tuple[str, ...], _one_or_many(values.target), _list_schema({"type": "string", "enum": list(TARGETS)})]
 Reals = Annotated[tuple[float, ...], _one_or_many(_real), _list_schema({"type": "number"})]
 Seconds = Annotated[
@@ -112,8 +113,13 @@ class Axes(_Table):
     lattice: Lattices = Field(description='extents in the order T, Z, Y, X: "16x8x8x8" or [16, 8, 8, 8]')
     dtype: Dtypes = Field(description="type of arithmetic, gauge links and spinors")
     batch: Counts = Field(default=(1,), description="right-hand sides per call (Dirac operators only)")
-    fused: Flags = Field(default=(False,), description="per-site spin-colour blocks (Dirac operators only)")
-    shards: Counts = Field(default=(1,), description="slabs of T (Dirac operators and their builders only)")
+    fused: Fused = Field(
+        default=(False,), description='per-site spin-colour blocks (Dirac operators only); "auto": where they fit, by an estimate'
+    )
+    shards: Shards = Field(
+        default=(1,),
+        description='slabs of T (Dirac operators and their builders only); "auto": as few as fit, by an estimate',
+    )
     iterations: Counts = Field(
         default=(0,),
         description="iterations per call (solver chunks only, which need it)",
@@ -129,8 +135,8 @@ class Rule(_Table):
     lattice: Lattices | None = None
     dtype: Dtypes | None = None
     batch: Counts | None = None
-    fused: Flags | None = None
-    shards: Counts | None = None
+    fused: Fused | None = None
+    shards: Shards | None = None
     iterations: Counts | None = None
     target: Targets | None = None
 

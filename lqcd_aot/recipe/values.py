@@ -13,6 +13,7 @@ from lqcd_runtime.geometry import Extents, format_extents
 from lqcd_runtime.signature import DTYPES, OPERATORS, suggest
 from lqcd_runtime.target import TARGETS
 
+AUTO = "auto"
 TIME_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 MEMORY_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
@@ -61,16 +62,27 @@ def lattice(value: Any) -> Extents:
 
 
 def count(value: Any) -> int:
-    """An integer >= 1: batch, shards and iterations."""
+    """An integer >= 1: batch and iterations."""
     if type(value) is not int or value < 1:
         raise ValueError(f"{spell(value)} is not an integer >= 1")
     return value
 
 
-def flag(value: Any) -> bool:
-    """true or false."""
+def shards(value: Any) -> int | str:
+    """An integer >= 1, or "auto"."""
+    if value == AUTO:
+        return AUTO
+    if type(value) is not int or value < 1:
+        raise ValueError(f'{spell(value)} is not an integer >= 1 or "auto"')
+    return value
+
+
+def fused(value: Any) -> bool | str:
+    """true, false or "auto"."""
+    if value == AUTO:
+        return AUTO
     if type(value) is not bool:
-        raise ValueError(f"{spell(value)} is not true or false")
+        raise ValueError(f'{spell(value)} is not true, false or "auto"')
     return value
 
 

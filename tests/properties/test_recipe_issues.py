@@ -56,7 +56,7 @@ CASES = [
     ("[1, 12]", "[1, 0]", "r.toml:7:13: axes.batch: 0 is not an integer >= 1"),
     ("[1, 12]", "[1, true]", "r.toml:7:13: axes.batch: true is not an integer >= 1"),
     ("[1, 12]", '["12"]', 'r.toml:7:10: axes.batch: "12" is not an integer >= 1'),
-    ("shards = [1]", "fused = [1]", "r.toml:8:10: axes.fused: 1 is not true or false"),
+    ("shards = [1]", "fused = [1]", "r.toml:8:10: axes.fused: 1 is not true, false or"),
     ("shards = [1]", "iterations = [8]", "r.toml:8:14: no operator of this recipe is a solver chunk"),
     ("shards = [1]", "iterations = [0]", "r.toml:8:15: axes.iterations: 0 is not an integer >= 1"),
     ('"wilson", ', '"wilson_cg_chunk", ', "r.toml:3:1: operator wilson_cg_chunk is a solver chunk and needs iter"),
