@@ -9,14 +9,16 @@ CONFIG ?=
 OUT    ?= artifacts/demo
 LATTICE ?=
 BATCH  ?=
+SECONDS ?= 20
 ARGS   ?=
 
-.PHONY: demo test check bench clean help
+.PHONY: demo test check bench fuzz clean help
 help:
 	@echo "make demo [CONFIG=file]   recipes -> artifacts -> bundle -> plaquette, propagator, pion plot"
 	@echo "make test                 all tests"
 	@echo "make check                ruff, mypy --strict, import law, all tests"
 	@echo "make bench [LATTICE='8x8x8x8 ...'] [BATCH=1,12]   the benchmark suite, next to torch eager"
+	@echo "make fuzz [SECONDS=20]    coverage-guided fuzzing of every parser of foreign bytes, so long for each"
 	@echo "make clean                remove the environment, the store and all outputs"
 
 $(VENV)/.ready: pyproject.toml runtime/pyproject.toml
@@ -40,6 +42,10 @@ check: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/lqcd-aot bench --start-up --store $(STORE) $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
+
+fuzz: $(VENV)/.ready
+	$(BIN)/pip install --quiet -e '.[fuzz]'
+	$(BIN)/python -m tests.abuse.fuzz --seconds $(SECONDS) $(ARGS)
 
 clean:
 	rm -rf $(VENV) artifacts/store artifacts/bundles artifacts/demo artifacts/bench build *.egg-info runtime/*.egg-info
