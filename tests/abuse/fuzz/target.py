@@ -1,4 +1,4 @@
-"""One parser under atheris: python -m tests.abuse.fuzz.target PARSER [libFuzzer options]. Started by __main__.py; does not return."""
+"""One parser under atheris: python -m tests.abuse.fuzz.target PARSER [libFuzzer options]. Started by __main__.py."""
 
 from __future__ import annotations
 
