@@ -10,7 +10,7 @@
 
     formats      manifest, bundle_layout, bundle_writer, bundle_file, bundle_verify, store_reader, digest, conventions
     choice       signature (what can be asked), target (what this machine runs), select, bundle (the facade), operator_choice
-    running      engines/, arrays, inputs, packed, operator, composed, gauge_calls
+    running      engines/, arrays, inputs, packed, operator, composed, gauge_calls, compiled_solver, solver_choice, memory_use
     trust        witness, witness_bound, replay, self_check
     physics      fields, noise, geometry, sources, gauge_io/, solvers/, observables/
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.bundle import open_bundle as open
     from lqcd_runtime.gauge_io import load_gauge, write_gauge
     from lqcd_runtime.hardware import devices
+    from lqcd_runtime.memory_use import memory
     from lqcd_runtime.observables.correlators import pion_correlator
     from lqcd_runtime.observables.observe import observe
     from lqcd_runtime.observables.propagator import propagator
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # name: (module, attribute). No module of the package has the name of a function here: importing it would hide the function.
 _DOOR = {
     "load_gauge": ("gauge_io", "load_gauge"),
+    "memory": ("memory_use", "memory"),
     "noise_source": ("sources", "noise_source"),
     "observe": ("observables.observe", "observe"),
     "open": ("bundle", "open_bundle"),
@@ -48,8 +50,8 @@ _DOOR = {
 }
 
 __all__ = [
-    "devices", "load_gauge", "noise_source", "observe", "open", "pion_correlator", "point_source", "propagator", "selfcheck",
-    "solve", "wall_source", "write_gauge",
+    "devices", "load_gauge", "memory", "noise_source", "observe", "open", "pion_correlator", "point_source", "propagator",
+    "selfcheck", "solve", "wall_source", "write_gauge",
 ]  # fmt: skip
 
 

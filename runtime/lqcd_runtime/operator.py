@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from lqcd_runtime.inputs import Inputs
     from lqcd_runtime.packed import PackedGauge
+    from lqcd_runtime.solver_choice import Solvers
 
     # (operator word, inputs, sibling) -> the operator of that word over the same gauge field
     Family = Callable[[str, Inputs, "DiracOperator"], "DiracOperator"]
@@ -37,10 +38,12 @@ class DiracOperator:
     """M of one family member at fixed inputs: `D(psi)` or `D.apply(psi)`.
 
     spec, entry: what runs; gauge: as the caller gave it; inputs: name -> number; threads; note: "" or one sentence on how a
-    missing artifact was composed. Arrays: complex64 or complex128 as dtype says.
+    missing artifact was composed; solvers: the solver artifacts of its bundle, or None.
+    Arrays: complex64 or complex128 as dtype says.
     """
 
     note = ""
+    solvers: Solvers | None = None
 
     def __init__(
         self, artifact: CpuArtifact, packed: PackedGauge, gauge: Any, inputs: Inputs, threads: int | None, family: Family | None
@@ -75,6 +78,11 @@ class DiracOperator:
     def inputs(self) -> dict[str, Any]:
         """mass, csw, mu as far as the operator has them; phases, xi0, nu."""
         return self._inputs.as_dict()
+
+    @property
+    def checked_inputs(self) -> Inputs:
+        """The same as `Inputs`, for other artifacts of the family."""
+        return self._inputs
 
     @property
     def flops(self) -> int:

@@ -15,6 +15,7 @@ from lqcd_runtime.operator import DiracOperator
 from lqcd_runtime.packed import pack_gauge
 from lqcd_runtime.select import check_engine, refusal
 from lqcd_runtime.signature import Spec, kind_of
+from lqcd_runtime.solver_choice import Solvers
 from lqcd_runtime.target import CPU_TARGETS, this_host
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, how: Runnin
         raise UsageError(
             f"operator {spec.operator}: is no Dirac operator", found=kind_of(spec.operator), hint="bundle.observable"
         )
-    entry = _entry(bundle, spec, inputs, how.engine)
+    entry = select_entry(bundle, spec, inputs, how.engine)
     its_builder = builder_entry(bundle, entry) if entry.spec.fused else None
     artifact = bundle.load(entry)
     builder = bundle.load(its_builder) if its_builder else None
@@ -71,7 +72,9 @@ def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, how: Runnin
         held = residents(artifact, builder, gauge, inputs, bundle.packed_gauges)
         return NeffOperator(artifact, held, gauge, inputs, how.cores, sibling)
     packed = _packed(bundle, artifact, builder, gauge, inputs, how.threads)
-    return DiracOperator(artifact, packed, gauge, inputs, how.threads, sibling)
+    made = DiracOperator(artifact, packed, gauge, inputs, how.threads, sibling)
+    made.solvers = Solvers(bundle, how)
+    return made
 
 
 def _packed(
@@ -84,8 +87,11 @@ def _packed(
     return pack_gauge(artifact, builder, links, inputs, threads or default_threads(volume(spec.lattice)), bundle.packed_gauges)
 
 
-def _entry(bundle: Bundle, spec: Spec, inputs: Inputs, engine: str | None) -> Entry:
-    """The entry with run-time constants, or the one in which constants with exactly the caller's values are baked."""
+def select_entry(bundle: Bundle, spec: Spec, inputs: Inputs, engine: str | None) -> Entry:
+    """The entry with run-time constants, or the one in which constants with exactly the caller's values are baked.
+
+    Errors: NoVariant.
+    """
     names = sorted(inputs.scalars)
     baked = [dict(pairs) for n in range(1, len(names) + 1) for pairs in combinations(inputs.scalars.items(), n)]
     for option in [spec, *(spec.replace(baked=values) for values in baked)]:

@@ -28,8 +28,10 @@ EXTERNAL = "external"
 #   builder     links -> packed fused blocks for a fused dirac artifact
 #   observable  links -> a few float64 numbers
 #   gauge_map   links -> links
+#   solver      packed links + a solver's packed vectors -> the same some iterations later; compiled for a CPU
 #   chunk       solver state -> solver state after `iterations` iterations; the operator is inside
 # inputs: the run-time inputs a caller may pass, in order; results: the names of what an observable returns.
+# `solves`: the system of a solver, by the word of its forward operator; `method`: its algorithm.
 # `parity` is "even" for operators that live on even sites of the full-lattice array (odd sites are zero).
 OPERATORS: dict[str, dict[str, Any]] = {
     "wilson_hop": {"kind": "dirac", "inputs": (), "parity": "full"},
@@ -50,6 +52,16 @@ OPERATORS: dict[str, dict[str, Any]] = {
     "clover_schur_normal": {"kind": "dirac", "inputs": ("mass", "csw"), "parity": "even"},
     "wilson_cg_chunk": {"kind": "chunk", "inputs": ("mass",), "parity": "full", "solves": "wilson_normal"},
     "wilson_schur_cg_chunk": {"kind": "chunk", "inputs": ("mass",), "parity": "even", "solves": "wilson_schur_normal"},
+    **{
+        f"{system}_{method}": {"kind": "solver", "inputs": inputs, "parity": parity, "solves": system, "method": method}
+        for system, inputs, parity in (
+            ("wilson", ("mass",), "full"),
+            ("wilson_schur", ("mass",), "even"),
+            ("clover", ("mass", "csw"), "full"),
+            ("clover_schur", ("mass", "csw"), "even"),
+        )
+        for method in ("cg", "bicgstab")
+    },
     "wilson_blocks": {"kind": "builder", "inputs": (), "parity": "full"},
     "plaquette": {
         "kind": "observable",
@@ -197,7 +209,7 @@ class Spec:
         parts = [self.operator, format_extents(self.lattice), DTYPES[self.dtype]]
         if self.storage != self.dtype:
             parts.append(f"store.{self.storage}")
-        if self.kind in ("dirac", "chunk"):
+        if self.kind in ("dirac", "solver", "chunk"):
             parts.append(f"b{self.batch}")
         if self.fused:
             parts.append("fused")

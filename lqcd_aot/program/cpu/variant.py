@@ -22,6 +22,12 @@ FAMILY_ENTRY = {
     "wilson_schur": "dirac_schur.cpp",
     "clover_schur": "dirac_clover_schur.cpp",
 }
+SOLVER_ENTRY = {
+    "wilson": "solver_wilson.cpp",
+    "clover": "solver_clover.cpp",
+    "wilson_schur": "solver_schur.cpp",
+    "clover_schur": "solver_clover_schur.cpp",
+}
 FUSED_ENTRY = "dirac_blocks.cpp"
 BAKEABLE = ("mass", "csw", "mu")
 LARGEST_BATCH = 64
@@ -44,6 +50,8 @@ def entry_file(spec: Spec) -> str:
     """The .cpp file of a spec's operator."""
     if spec.kind in KIND_ENTRY:
         return KIND_ENTRY[spec.kind]
+    if spec.kind == "solver":
+        return SOLVER_ENTRY[OPERATORS[spec.operator]["solves"]]
     return FUSED_ENTRY if spec.fused else FAMILY_ENTRY[family(spec.operator)]
 
 
@@ -66,7 +74,9 @@ def _defines(spec: Spec, target: str) -> list[tuple[str, str]]:
         ("LQCD_Y", str(y)),
         ("LQCD_Z", str(z)),
     ]
-    if spec.kind in ("dirac", "builder"):
+    if spec.kind == "solver":
+        out += [("LQCD_SOLVER", "1"), (f"LQCD_SOLVER_{OPERATORS[spec.operator]['method']}", "1")]
+    if spec.kind in ("dirac", "builder", "solver"):
         out += [("LQCD_BATCH", str(spec.batch)), ("LQCD_SHARDS", str(spec.shards))]
         if OPERATORS[spec.operator]["parity"] == "even":
             out.append(("LQCD_EVEN_ODD", "1"))
@@ -88,24 +98,37 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
         return _no(spec, "a CPU artifact stores what it computes in", f"storage = {spec.dtype}", f"storage = {spec.storage}")
     if spec.kind == "dirac":
         return _refuse_dirac(spec)
+    if spec.kind == "solver":
+        return _refuse_solver(spec)
     if spec.kind == "builder":
         return _refuse_axes(spec, ("batch", "fused")) or _refuse_shards(spec) or _refuse_baked(spec)
     return _refuse_axes(spec, ("batch", "fused", "shards")) or _refuse_baked(spec)
 
 
 def _refuse_dirac(spec: Spec) -> UsageError | None:
-    if not 1 <= spec.batch <= LARGEST_BATCH:
-        return _no(spec, "no such batch", f"1 <= batch <= {LARGEST_BATCH}", f"batch = {spec.batch}")
     if spec.fused and family(spec.operator) != "wilson":
         allowed = "wilson_hop, wilson, wilson_dagger or wilson_normal"
         return _no(spec, "only the Wilson operators have fused blocks", allowed, spec.operator)
-    if OPERATORS[spec.operator]["parity"] == "even":
-        if spec.shards != 1:
-            return _no(spec, "even-odd operators are not cut into slabs", "shards = 1", f"shards = {spec.shards}")
-        odd = [n for n in spec.lattice if n % 2]
-        if odd:
-            return _no(spec, "even-odd needs even extents", "four even extents", f"an extent of {odd[0]}")
-    return _refuse_shards(spec) or _refuse_baked(spec)
+    if OPERATORS[spec.operator]["parity"] == "even" and spec.shards != 1:
+        return _no(spec, "even-odd operators are not cut into slabs", "shards = 1", f"shards = {spec.shards}")
+    return _refuse_batch(spec) or _refuse_odd(spec) or _refuse_shards(spec) or _refuse_baked(spec)
+
+
+def _refuse_solver(spec: Spec) -> UsageError | None:
+    return _refuse_axes(spec, ("fused", "shards")) or _refuse_batch(spec) or _refuse_odd(spec) or _refuse_baked(spec)
+
+
+def _refuse_batch(spec: Spec) -> UsageError | None:
+    if not 1 <= spec.batch <= LARGEST_BATCH:
+        return _no(spec, "no such batch", f"1 <= batch <= {LARGEST_BATCH}", f"batch = {spec.batch}")
+    return None
+
+
+def _refuse_odd(spec: Spec) -> UsageError | None:
+    odd = [n for n in spec.lattice if n % 2]
+    if OPERATORS[spec.operator]["parity"] == "even" and odd:
+        return _no(spec, "even-odd needs even extents", "four even extents", f"an extent of {odd[0]}")
+    return None
 
 
 def _refuse_shards(spec: Spec) -> UsageError | None:
@@ -125,7 +148,7 @@ def _refuse_axes(spec: Spec, names: tuple[str, ...]) -> UsageError | None:
 
 
 def _refuse_baked(spec: Spec) -> UsageError | None:
-    inputs = OPERATORS[spec.operator]["inputs"] if spec.kind == "dirac" else ()
+    inputs = OPERATORS[spec.operator]["inputs"] if spec.kind in ("dirac", "solver") else ()
     allowed = [name for name in inputs if name in BAKEABLE]
     for name, _ in spec.baked:
         if name not in allowed:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.manifest import Entry
 
 ABI = 1
-GAUGE, SPINOR_IN, SPINOR_OUT, WORKSPACE, CLOVER = range(5)
+GAUGE, SPINOR_IN, SPINOR_OUT, WORKSPACE, CLOVER, STATE = range(6)
 
 _P, _I, _D = ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_double)
 _COMMON: dict[str, tuple[Any, list[Any]]] = {
@@ -40,6 +40,11 @@ _DIRAC: dict[str, tuple[Any, list[Any]]] = {
     "lqcd_apply": (_I, [_P, _P, _P, _P, _P, _D, _P]),
 }
 _CLOVER: dict[str, tuple[Any, list[Any]]] = {"lqcd_pack_clover": (_I, [_P, _P, _I, _D, _P])}
+_SOLVE: dict[str, tuple[Any, list[Any]]] = {
+    "lqcd_solve_begin": (_I, [_P, _P, _P, _P, _P, _P, _P, _D, _P, _P]),
+    "lqcd_solve_iterate": (_I, [_P, _P, _P, _P, _D, _P, _I, _P, _P, _P]),
+    "lqcd_solve_end": (_I, [_P, _P, _P, _P, _P, _P, _P, _D, _P]),
+}
 _OBSERVE: dict[str, tuple[Any, list[Any]]] = {"lqcd_observe": (_I, [_D, _P, _D, _P, _P])}
 _MAP: dict[str, tuple[Any, list[Any]]] = {"lqcd_map": (_I, [_P, _P, _D, _P, _P])}
 
@@ -53,6 +58,8 @@ def prototypes(entry: Entry) -> dict[str, tuple[Any, list[Any]]]:
     if spec.kind == "dirac":
         packs = ({} if spec.fused else _PACK) | (_CLOVER if spec.operator.startswith("clover") else {})
         return table | _LAYOUT | _DIRAC | packs
+    if spec.kind == "solver":
+        return table | _LAYOUT | _PACK | _SOLVE | (_CLOVER if spec.operator.startswith("clover") else {})
     return table | (_OBSERVE if spec.kind == "observable" else _MAP)
 
 
@@ -82,7 +89,7 @@ class CpuArtifact:
         weakref.finalize(self, _unload, library, self._functions["lqcd_pool_free"], self._pools).atexit = False
 
     def bytes_of(self, what: int) -> int:
-        """Size of a buffer: GAUGE, SPINOR_IN, SPINOR_OUT, WORKSPACE or CLOVER."""
+        """Size of a buffer: GAUGE, SPINOR_IN, SPINOR_OUT, WORKSPACE, CLOVER or STATE."""
         return int(self._functions["lqcd_bytes"](what))
 
     def call(self, name: str, *arguments: Any, threads: int = 1) -> None:

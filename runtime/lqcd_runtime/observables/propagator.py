@@ -74,6 +74,9 @@ def propagator(
     tol: float = 1e-10,
     method: str = "cg",
     max_iterations: int = 10_000,
+    precision: str | None = None,
+    even_odd: bool | None = None,
+    compiled: bool | None = None,
     inner: DiracLike | None = None,
     time: int | None = None,
     observer: Observer | None = None,
@@ -95,7 +98,8 @@ def propagator(
             hint="leave spin and colour out, or dilute=True for noise",
         )  # fmt: skip
     x, info = solve(
-        D, columns, tol=tol, method=method, max_iterations=max_iterations, inner=inner, observer=observer
+        D, columns, tol=tol, method=method, max_iterations=max_iterations, precision=precision, even_odd=even_odd,
+        compiled=compiled, inner=inner, observer=observer,
     )  # fmt: skip
     data = np.ascontiguousarray(np.moveaxis(x, 0, -1)).reshape((*x.shape[1:], 4, 3))
     return Propagator(data, time=when, label=label, info=info, inputs=getattr(D, "inputs", {}))

@@ -6,6 +6,8 @@
     multishift.py  conjugate gradient for A + sigma_i, all shifts from one Krylov space
     mixed.py       defect correction: inner solves in low precision, residuals in high precision
     dirac.py       the door for Dirac operators (`lqcd_runtime.solve`)
+    choice.py      who iterates: a solver artifact of the operator's bundle, or the host
+    compiled.py    the loop around a solver artifact; compiled_column.py: what is known of one column
     ledger.py      bookkeeping of columns: scaling, acceptance, stagnation, freezing
     space.py       the few vector operations over [columns, ...] arrays of numpy or torch
     result.py      Reason, ColumnInfo, SolveInfo

@@ -15,6 +15,8 @@ from lqcd_runtime.signature import suggest
 from lqcd_runtime.solvers import space
 from lqcd_runtime.solvers.bicgstab import bicgstab
 from lqcd_runtime.solvers.cg import cg
+from lqcd_runtime.solvers.choice import choose
+from lqcd_runtime.solvers.compiled import solve_compiled
 from lqcd_runtime.solvers.gcr import gcr
 from lqcd_runtime.solvers.mixed import defect_correction
 from lqcd_runtime.sources import QuarkSource
@@ -41,6 +43,15 @@ if TYPE_CHECKING:
         def normal(self) -> DiracLike: ...
         def apply(self, psi: Any) -> Any: ...
 
+    class Corrector(Protocol):
+        """An inner solver of its own, as neff_solver.ChunkSolver."""
+
+        @property
+        def lattice(self) -> tuple[int, int, int, int]: ...
+        @property
+        def dtype(self) -> str: ...
+        def correct(self, r: Any, tol: float, max_iterations: int) -> tuple[Any, SolveInfo]: ...
+
 
 METHODS = ("cg", "bicgstab", "gcr")
 # Tolerance of the inner solves of mixed precision: single precision is exact to some 1e-6, and a shorter inner solve
@@ -56,16 +67,26 @@ def solve(
     method: str = "cg",
     max_iterations: int = 10_000,
     x0: Any = None,
-    inner: DiracLike | None = None,
+    precision: str | None = None,
+    even_odd: bool | None = None,
+    compiled: bool | None = None,
+    inner: DiracLike | Corrector | None = None,
     observer: Observer | None = None,
 ) -> tuple[NDArray[Any], SolveInfo]:
     """Solve M x = b until the true residual |b - M x| <= tol |b| of every column.
 
+    Iterations run in a solver artifact of D's bundle where it has one for D's lattice and batch (`wilson_schur_cg` before
+    `wilson_cg`), else in the host's algorithms; `info.engine` says which and why.
+
     D: a DiracOperator M; b: complex [T,Z,Y,X,4,3] or [columns,T,Z,Y,X,4,3], or a QuarkSource; x0: start vectors of the
-    same shape; method: "cg" (on M^dag M x = M^dag b), "bicgstab" or "gcr" (on M itself); inner: the same operator in
-    single precision, for mixed precision by defect correction. Returns (x like b, in the dtype of D; SolveInfo). Not
-    converging is a value: `info.reason`. Errors: UsageError for an unknown method or shapes that do not fit, SolveError
-    for a senseless tol or max_iterations.
+    same shape; method: "cg" (on M^dag M x = M^dag b), "bicgstab" or "gcr" (on M itself). precision: "double" or "single", D's
+    own by default, or "mixed": iterations in single precision under true residuals in D's double. even_odd: True demands the
+    even-odd system, False the full one. compiled: True demands a solver artifact, False the host. inner: D in single
+    precision, or a solver chunk of it (which no observer sees), for mixed precision by defect correction on the host.
+    observer: told (iteration, {column: recursive residual}) before every iteration of the host, between calls of an
+    artifact. Returns (x like b, in the dtype of D; SolveInfo). Not converging is a value: `info.reason`. Errors: UsageError
+    for an unknown method or shapes that do not fit, SolveError for a senseless tol or max_iterations or where memory is too
+    short, NoVariant for what was demanded and is not there.
     """
     if method not in METHODS:
         raise UsageError(f"solver {method!r}: is not known{suggest(method, METHODS)}", expected=", ".join(METHODS))
@@ -73,22 +94,40 @@ def solve(
     start = None if x0 is None else _columns(D, x0, "start vector")[0]
     if start is not None and start.shape != columns.shape:
         raise UsageError("start vector: has another shape than the right-hand side", expected=columns.shape, found=start.shape)
+    choice = choose(D, method, precision, even_odd, compiled, inner, len(columns))
     # Scaled here, so that operators of any precision see numbers near 1 whatever the size of the quark source.
     sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(columns)]
-    dtype = _complex(D)
-    unit = space.divided(columns, sizes).astype(dtype)
-    guess = None if start is None else space.divided(start, sizes).astype(dtype)
+    if all(s == 1.0 for s in sizes):
+        unit, guess = columns, start
+    else:
+        unit, guess = space.divided(columns, sizes), None if start is None else space.divided(start, sizes)
     with np.errstate(all="ignore"):
-        if inner is None:
-            x, info = _direct(D, unit, tol, method, max_iterations, guess, observer)
+        if choice.engine is not None:
+            x, info = solve_compiled(
+                D, choice.engine, unit, tol=tol, max_iterations=max_iterations, x0=guess, observer=observer
+            )  # fmt: skip
         else:
-            x, info = _mixed(D, inner, unit, tol, method, max_iterations, guess, observer)
-        space.scale(x, sizes)
+            x, info = _on_host(D, choice.inner, unit, tol, method, max_iterations, guess, observer)
+        if unit is not columns:
+            space.scale(x, sizes)
+    info.engine = choice.words
     info.flops = info.applications * float(getattr(D, "flops", 0.0))
     return (x[0] if single else x), info
 
 
-def _complex(D: DiracLike) -> str:
+def _on_host(
+    D: DiracLike, inner: DiracLike | Corrector | None, b: Any, tol: float, method: str, max_iterations: int, x0: Any,
+    observer: Observer | None,
+) -> tuple[Any, SolveInfo]:  # fmt: skip
+    """The host's algorithms, in D's precision or mixed."""
+    dtype = _complex(D)
+    unit, guess = b.astype(dtype), None if x0 is None else x0.astype(dtype)
+    if inner is None:
+        return _direct(D, unit, tol, method, max_iterations, guess, observer)
+    return _mixed(D, inner, unit, tol, method, max_iterations, guess, observer)
+
+
+def _complex(D: DiracLike | Corrector) -> str:
     return "complex64" if str(D.dtype) == "float32" else "complex128"
 
 
@@ -143,7 +182,14 @@ def _normal_equations(
 
 
 def _mixed(
-    D: DiracLike, inner: DiracLike, b: Any, tol: float, method: str, max_iterations: int, x0: Any, observer: Observer | None
+    D: DiracLike,
+    inner: DiracLike | Corrector,
+    b: Any,
+    tol: float,
+    method: str,
+    max_iterations: int,
+    x0: Any,
+    observer: Observer | None,
 ) -> tuple[Any, SolveInfo]:
     """Defect correction around solves with the inner operator."""
     if tuple(inner.lattice) != tuple(D.lattice):
@@ -155,7 +201,11 @@ def _mixed(
     def correction(r: Any) -> tuple[Any, SolveInfo]:
         nonlocal spent
         left = max(0, max_iterations - spent)
-        x, info = _direct(inner, r, max(INNER_TOLERANCE, 0.1 * tol), method, left, None, observer)
+        loose = max(INNER_TOLERANCE, 0.1 * tol)
+        if hasattr(inner, "correct"):
+            x, info = inner.correct(r, loose, left)
+        else:
+            x, info = _direct(inner, r, loose, method, left, None, observer)
         spent += info.iterations
         return x, info
 

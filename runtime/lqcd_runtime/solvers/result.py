@@ -81,8 +81,11 @@ class SolveInfo:
     converged: every column is; iterations: the largest count; final_residual: the largest true relative residual (NaN
     where a column is not finite); recursive_residual: likewise; residual_history: per iteration, the largest among the
     columns still iterating; applications: operator applications, counted per column; flops: floating-point operations
-    of these (0.0 where the operator states none); seconds: wall time.
+    of these (0.0 where the operator states none); seconds: wall time; engine: what iterated, the name of a solver artifact
+    or "host: ..." with the reason.
     """
+
+    engine = "host"
 
     def __init__(self, columns: Sequence[ColumnInfo], *, applications: int = 0, flops: float = 0.0, seconds: float = 0.0) -> None:
         self.columns = list(columns)
@@ -140,6 +143,7 @@ class SolveInfo:
             "applications": self.applications,
             "flops": self.flops,
             "seconds": self.seconds,
+            "engine": self.engine,
             "columns": [c.as_dict() for c in self.columns],
         }
 

@@ -18,7 +18,7 @@ namespace lqcd {
 inline constexpr int32_t kAbi = 1;
 
 enum Status : int32_t { kOk = 0, kBadArgument = 2 };
-enum Buffer : int32_t { kPackedGauge = 0, kSpinorIn = 1, kSpinorOut = 2, kWorkspace = 3, kPackedClover = 4 };
+enum Buffer : int32_t { kPackedGauge = 0, kSpinorIn = 1, kSpinorOut = 2, kWorkspace = 3, kPackedClover = 4, kState = 5 };
 enum Scalar : int32_t { kDiagonal = 0, kCsw = 1, kTwist = 2, kScalarCount = 8 };
 
 }  // namespace lqcd
@@ -42,6 +42,22 @@ LQCD_EXPORT int32_t lqcd_pack_clover(void* packed, const void* links, int32_t sl
                                      lqcd_pool* pool);
 LQCD_EXPORT int32_t lqcd_apply(void* out, const void* in, const void* gauge, const void* clover, void* work,
                                const double* scalars, lqcd_pool* pool);
+
+// Kind `solver`: state (bytes 5) belongs to the caller and holds packed vectors between calls; b, out, base: complex128
+// [batch,T,Z,Y,X,4,3] of the full lattice, whatever the artifact's precision and parity; factor [batch]: the system solved is that
+// of factor b, rounded to the artifact's precision, and a column of factor 0 is left alone.
+//   begin    x = 0, r from b. mode [batch]: cg: 1 keeps the search direction of the state (reliable update); bicgstab: how often the
+//            column broke down so far. norms [batch]: |r|^2 of the recursion (cg: of M^dag b)
+//   iterate  up to `iterations` for every column with |r|^2 > stop [batch]. history [iterations][2][batch]: |r|^2; cg: what |b - M x|^2
+//            fell by, bicgstab: |omega|. outcome [batch][2]: iterations done, status (0 runs, 1 at or below stop, 2 breakdown, 3 not finite)
+//   end      out = base (may be null or out) + factor x, on all sites. The state stays as it is, so that iterate may go on.
+LQCD_EXPORT int32_t lqcd_solve_begin(void* state, const double* b, const double* factor, const int32_t* mode, const void* gauge,
+                                     const void* clover, void* work, const double* scalars, double* norms, lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_solve_iterate(void* state, const void* gauge, const void* clover, void* work, const double* scalars,
+                                       const double* stop, int32_t iterations, double* history, int32_t* outcome,
+                                       lqcd_pool* pool);
+LQCD_EXPORT int32_t lqcd_solve_end(double* out, const double* base, const double* factor, void* state, const void* gauge,
+                                   const void* clover, void* work, const double* scalars, lqcd_pool* pool);
 
 // Kinds `observable` and `gauge_map`. Results are float64; links keep the artifact's dtype.
 LQCD_EXPORT int32_t lqcd_observe(double* results, const void* links, const double* scalars, void* work,

@@ -1,7 +1,6 @@
-// Purpose: artifact of clover, clover_dagger, clover_normal: M = diagonal + csw C + hop; C is Hermitian.
-// Owns: their form, epilogue and lqcd_pack_clover (the bare C: mass and csw stay run-time inputs). Refuses to know: sweeps.
-#include "clover_pack.hpp"
-#include "epilogue.hpp"
+// Purpose: artifact of clover, clover_dagger, clover_normal.
+// Owns: their form. Refuses to know: sweeps, epilogues.
+#include "clover_operators.hpp"
 #include "hop.hpp"
 
 namespace lqcd {
@@ -15,29 +14,6 @@ inline constexpr Form kForm = Form::kNormal;
 #else
 #error "no operator of this family is defined"
 #endif
-inline constexpr int64_t kCloverBytes = kTermBytes;
-
-// acc + (diagonal + csw C) psi
-template <int64_t Halo>
-struct AddClover {
-  const Vector* in;
-  const Vector* terms;
-  Vector diagonal, csw;
-
-  LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    const Vector* psi = spinor_at<Halo>(in, c, rhs);
-    Vector product[kSpinor];
-    multiply_term(product, term_at(terms, c), psi);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k)
-      acc[k] = multiply_add(csw, product[k], multiply_add(diagonal, psi[k], acc[k]));
-  }
-};
-
-template <bool Dagger, int64_t Halo>
-auto make_epilogue(const Vector* in, const Vector* terms, const double* scalars) {
-  return AddClover<Halo>{in, terms, broadcast<Vector>(real(diagonal(scalars))),
-                         broadcast<Vector>(real(clover_coefficient(scalars)))};
-}
 
 }  // namespace lqcd
 
@@ -46,10 +22,3 @@ auto make_epilogue(const Vector* in, const Vector* terms, const double* scalars)
 
 LQCD_SPINOR_ENTRY_POINTS(kInHalo, kGaugeBytes, kWorkBytes, kCloverBytes, kGaugeLayout)
 LQCD_LINK_ENTRY_POINT
-
-int32_t lqcd_pack_clover(void* packed, const void* links, int32_t slab, const double*, lqcd_pool* pool) {
-  using namespace lqcd;
-  if (!aligned(packed) || !links || !is_slab(slab)) return kBadArgument;
-  pack_terms(static_cast<real*>(packed), static_cast<const real*>(links), slab, pool, [](Doubles (&)[kTerm], int) {});
-  return kOk;
-}

@@ -1,8 +1,6 @@
-// Purpose: artifact of clover_schur, clover_schur_dagger, clover_schur_normal: A = diagonal + csw C.
-// Owns: their form, epilogues and lqcd_pack_clover: A on even sites, A^-1 on odd ones, so it is redone when mass or csw change.
-// Refuses to know: sweeps.
-#include "epilogue.hpp"
-#include "hermitian_inverse.hpp"
+// Purpose: artifact of clover_schur, clover_schur_dagger, clover_schur_normal.
+// Owns: their form. Refuses to know: sweeps, epilogues.
+#include "clover_schur_operators.hpp"
 #include "hop.hpp"
 
 namespace lqcd {
@@ -16,33 +14,6 @@ inline constexpr Form kForm = Form::kNormal;
 #else
 #error "no operator of this family is defined"
 #endif
-inline constexpr int64_t kCloverBytes = kTermBytes;
-
-// A^-1 acc
-struct MultiplyTerm {
-  const Vector* terms;
-
-  LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int) const {
-    Vector product[kSpinor];
-    multiply_term(product, term_at(terms, c), acc);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = product[k];
-  }
-};
-
-// A psi - acc
-struct SubtractFromTerm {
-  const Vector* in;
-  const Vector* terms;
-
-  LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    Vector product[kSpinor];
-    multiply_term(product, term_at(terms, c), spinor_at<0>(in, c, rhs));
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = product[k] - acc[k];
-  }
-};
-
-inline auto odd_epilogue(const Vector* terms, const double*) { return MultiplyTerm{terms + sites_of(kTermHalo) * kTerm}; }
-inline auto even_epilogue(const Vector* in, const Vector* terms, const double*) { return SubtractFromTerm{in, terms}; }
 
 }  // namespace lqcd
 
@@ -50,16 +21,3 @@ inline auto even_epilogue(const Vector* in, const Vector* terms, const double*) 
 
 LQCD_SPINOR_ENTRY_POINTS(0, kGaugeBytes, kWorkBytes, kCloverBytes, kGaugeLayout)
 LQCD_LINK_ENTRY_POINT
-
-int32_t lqcd_pack_clover(void* packed, const void* links, int32_t slab, const double* scalars, lqcd_pool* pool) {
-  using namespace lqcd;
-  if (!aligned(packed) || !links || !scalars || !is_slab(slab)) return kBadArgument;
-  const double d = diagonal(scalars), csw = clover_coefficient(scalars);
-  pack_terms(static_cast<real*>(packed), static_cast<const real*>(links), slab, pool,
-             [=](Doubles (&term)[kTerm], int parity) {
-               for (int k = 0; k < kTerm; ++k) term[k] *= csw;
-               for (int k = 0; k < 6; ++k) term[k] += d, term[k + kTerm / 2] += d;
-               if (parity == 1) invert_term(term);
-             });
-  return kOk;
-}

@@ -98,28 +98,43 @@ LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const 
 // Sites that pass for one right-hand side before the next one follows: their links then come from the second cache.
 inline constexpr int64_t kTile = kColumnsOutside ? 64 : 1;
 
-// Sweep over all sites of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd
-// fields. epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored.
-template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
-void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue, int parity = 0) {
+// The columns of a sweep: all right-hand sides of the batch. A solver passes those that are still iterating.
+struct AllColumns {
+  LQCD_INLINE int count() const { return kBatch; }
+  LQCD_INLINE int operator[](int i) const { return i; }
+};
+
+// Sites [first, last) of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd fields.
+// epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored.
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Columns, class Epilogue>
+LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, int parity, int64_t first, int64_t last,
+                           const Columns& columns, const Epilogue& epilogue) {
   const int64_t field = sites_of(kGaugeHalo) * kStored * kLink;
   const Vector* here = links + (kEvenOdd ? parity * field : 0);
   const Vector* there = links + (kEvenOdd ? (1 - parity) * field : 0);
-  parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
-    for (int64_t tile = first; tile < last; tile += kTile) {
-      const int64_t end = tile + kTile < last ? tile + kTile : last;
-      for (int rhs = 0; rhs < kBatch; ++rhs)
-        for (int64_t site = tile; site < end; ++site) {
-          const Coordinates c = coordinates(site, OutHalo, parity);
-          const Neighbours n = neighbours<InHalo>(c);
-          Vector acc[kSpinor];
-          add_directions<0, Dagger>(acc, in + rhs * column_stride(InHalo), site_links<InHalo>(here, there, c, n), n);
-          epilogue(acc, c, site, rhs);
-          Vector* to = out + site * kSiteStride + rhs * column_stride(OutHalo);
-          LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
-        }
+  for (int64_t tile = first; tile < last; tile += kTile) {
+    const int64_t end = tile + kTile < last ? tile + kTile : last;
+    for (int i = 0; i < columns.count(); ++i) {
+      const int rhs = columns[i];
+      for (int64_t site = tile; site < end; ++site) {
+        const Coordinates c = coordinates(site, OutHalo, parity);
+        const Neighbours n = neighbours<InHalo>(c);
+        Vector acc[kSpinor];
+        add_directions<0, Dagger>(acc, in + rhs * column_stride(InHalo), site_links<InHalo>(here, there, c, n), n);
+        epilogue(acc, c, site, rhs);
+        Vector* to = out + site * kSiteStride + rhs * column_stride(OutHalo);
+        LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
+      }
     }
-    finish_stores<kStream>();
+  }
+  finish_stores<kStream>();
+}
+
+// Sweep over all sites of `out`, for all right-hand sides.
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
+void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue, int parity = 0) {
+  parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
+    hop_range<Dagger, InHalo, OutHalo>(out, in, links, parity, first, last, AllColumns{}, epilogue);
   });
 }
 

@@ -1,11 +1,12 @@
 // Purpose: the operators wilson_hop, wilson, wilson_dagger, wilson_normal, for either kind of sweep.
-// Owns: their form and epilogue. Refuses to know: sweeps.
+// Owns: their form and epilogue; a solver (LQCD_SOLVER) takes the epilogue alone. Refuses to know: sweeps.
 #pragma once
 
 #include "epilogue.hpp"
 
 namespace lqcd {
 
+#ifndef LQCD_SOLVER
 #if defined(LQCD_OPERATOR_wilson_hop) || defined(LQCD_OPERATOR_wilson)
 inline constexpr Form kForm = Form::kPlain;
 #elif defined(LQCD_OPERATOR_wilson_dagger)
@@ -14,6 +15,7 @@ inline constexpr Form kForm = Form::kAdjoint;
 inline constexpr Form kForm = Form::kNormal;
 #else
 #error "no operator of this family is defined"
+#endif
 #endif
 inline constexpr int64_t kCloverBytes = 0;
 

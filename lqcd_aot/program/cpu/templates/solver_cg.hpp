@@ -1,0 +1,90 @@
+// Purpose: conjugate gradient on M^dag M x = M^dag b, every column with its own scalars.
+// Owns: the recursion. Refuses to know: the operator and its fields' layout.
+//
+//   w = M p, |w|^2;  alpha = |r|^2/|w|^2;  r -= alpha M^dag w, |r|^2;  beta = new/old;  x += alpha p, p = r + beta p
+// p^dag A p is |M p|^2, so alpha is known before the second application and r is updated inside it: A p is never stored.
+// The second number of the history is alpha |r|^2, by which |b - M x|^2 falls in the iteration.
+// Source: M. Hestenes, E. Stiefel, J. Res. NBS 49 (1952) 409, section 10.
+#pragma once
+
+#include "solver_progress.hpp"
+
+namespace lqcd {
+
+inline constexpr int64_t kMethodFields = 3;  // x, r, p
+inline constexpr int64_t kMethodWork = 1;    // w
+
+struct NormOnly {
+  LQCD_INLINE void operator()(Vector (&acc)[kSpinor], int64_t, int, Wide* sums) const { add_norm(sums[0], acc); }
+};
+
+// r - alpha acc, and its norm
+struct SubtractFromResidual {
+  const Vector* r;
+  const real* alpha;
+
+  LQCD_INLINE void operator()(Vector (&acc)[kSpinor], int64_t at, int rhs, Wide* sums) const {
+    const Vector a = broadcast<Vector>(alpha[rhs]);
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = multiply_subtract(a, acc[k], r[at + k]);
+    add_norm(sums[0], acc);
+  }
+};
+
+// mode 0: from nothing. mode 1: x starts at zero, but the search direction stays, moved by what the new residual differs from the
+// recursive one (a reliable update): the Krylov space built so far is not lost.
+inline void begin(const State& s, const System& system, Vector* w, const double* b, const double* factor, const int32_t* mode,
+                  const Active& columns) {
+  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP);
+  // other(0) is the factor that r and p are scaled with.
+  each_site(columns, system.pool, [=, &s](int64_t at, int rhs, int64_t) {
+    const Vector scale = broadcast<Vector>(mode[rhs] == 1 ? real(factor[rhs] / s.other(0, rhs)) : real(0));
+    const Vector zero{};
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) {
+      p[at + k] = mode[rhs] == 1 ? scale * (p[at + k] - r[at + k]) : zero;
+      x[at + k] = zero;
+    }
+  });
+  system.take(w, r, b, factor, columns);
+  each_site(columns, system.pool, [=](int64_t at, int, int64_t) {
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) r[at + k] = Vector{};
+  });
+  real minus[kBatch];
+  for (int rhs = 0; rhs < kBatch; ++rhs) minus[rhs] = real(-1), s.other(0, rhs) = factor[rhs];
+  Sums<1> rr;
+  system.apply<true, 1>(r, w, columns, rr, SubtractFromResidual{r, minus});
+  each_site(columns, system.pool, [=](int64_t at, int, int64_t) {
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) p[at + k] += r[at + k];
+  });
+  for (int rhs = 0; rhs < kBatch; ++rhs) s.rr(rhs) = rr.at[rhs][0];
+}
+
+inline void iterate(const State& s, const System& system, Vector* w, Active& columns, Progress& progress, int32_t n) {
+  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP);
+  Sums<1> ww, rr;
+  real alpha[kBatch], beta[kBatch];
+  system.apply<false, 1>(w, p, columns, ww, NormOnly{});
+  for (int i = 0; i < columns.count(); ++i) {
+    const int rhs = columns[i];
+    const double value = ww.at[rhs][0];
+    if (!(value > 0) || !is_finite(value)) progress.fail(rhs, is_finite(value));
+    else alpha[rhs] = real(s.rr(rhs) / value);
+  }
+  columns.choose([&](int rhs) { return progress.runs(rhs); });
+  system.apply<true, 1>(r, w, columns, rr, SubtractFromResidual{r, alpha});
+  for (int i = 0; i < columns.count(); ++i) beta[columns[i]] = real(rr.at[columns[i]][0] / s.rr(columns[i]));
+  each_site(columns, system.pool, [=, &alpha, &beta](int64_t at, int rhs, int64_t) {
+    const Vector a = broadcast<Vector>(alpha[rhs]), c = broadcast<Vector>(beta[rhs]);
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) {
+      x[at + k] = multiply_add(a, p[at + k], x[at + k]);
+      p[at + k] = multiply_add(c, p[at + k], r[at + k]);
+    }
+  });
+  for (int i = 0; i < columns.count(); ++i) {
+    const int rhs = columns[i];
+    const double before = s.rr(rhs);
+    s.rr(rhs) = rr.at[rhs][0];
+    progress.done(rhs, n, rr.at[rhs][0], double(alpha[rhs]) * before);
+  }
+}
+
+}  // namespace lqcd

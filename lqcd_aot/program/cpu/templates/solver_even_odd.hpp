@@ -1,0 +1,68 @@
+// Purpose: the even-odd system S x_e = b_e - H_eo A_oo^-1 b_o, as the algorithms see it, for a right-hand side on all sites.
+// Owns: two half sweeps per application, the preparation of the right-hand side, the odd sites of the solution:
+//   x_o = A_oo^-1 (b_o - H_oe x_e).  The residual of the full system then is that of the even one, and zero on odd sites.
+// Refuses to know: algorithms, and what the site-diagonal term A is.
+//
+// Included after odd_epilogue, even_epilogue, odd_inverse and kCloverBytes.
+#pragma once
+
+#include "solver_fields.hpp"
+#include "solver_sums.hpp"
+
+namespace lqcd {
+
+static_assert(kEvenOdd, "fields of this header hold one parity");
+inline constexpr int64_t kSourceFields = 1;  // b_o
+inline constexpr int64_t kSystemWork = 1;    // what the first half sweep leaves on odd sites
+
+struct System {
+  const Vector* links;
+  const Vector* clover;
+  const double* scalars;
+  lqcd_pool* pool;
+  Vector* source;
+  Vector* work;
+  double* partials;
+
+  template <bool Dagger, int K, class Finish>
+  void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish) const {
+    hop_columns<Dagger>(work, in, links, 1, columns, pool, odd_epilogue(clover, scalars));
+    hop_sums<Dagger, K>(out, work, links, 0, columns, pool, partials, sums, even_epilogue(in, clover, scalars), finish);
+  }
+
+  void take(Vector* to, Vector* spare, const double* b, const double* factor, const Active& columns) const {
+    gather(to, b, factor, 0, pool);
+    gather(source, b, factor, 1, pool);
+    invert_odd(work, columns, [=](Vector (&v)[kSpinor], int64_t at) {
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k];
+    });
+    hop_columns<false>(spare, work, links, 0, columns, pool, HopOnly{});
+    each_site(columns, pool, [=](int64_t at, int, int64_t) {
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) to[at + k] -= spare[at + k];
+    });
+  }
+
+  void give(double* out, const double* base, const double* factor, const Vector* x, const Active& columns) const {
+    scatter(out, base, factor, x, 0, pool);
+    hop_columns<false>(work, x, links, 1, columns, pool, HopOnly{});
+    invert_odd(work, columns, [=, this](Vector (&v)[kSpinor], int64_t at) {
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k] - work[at + k];
+    });
+    scatter(out, base, factor, work, 1, pool);
+  }
+
+ private:
+  // out = A_oo^-1 of what read(v, offset) fills in.
+  template <class Read>
+  void invert_odd(Vector* out, const Active& columns, const Read& read) const {
+    const auto inverse = odd_inverse(clover, scalars);
+    each_site(columns, pool, [=](int64_t at, int rhs, int64_t site) {
+      Vector v[kSpinor];
+      read(v, at);
+      inverse(v, coordinates(site, 0, 1), site, rhs);
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) out[at + k] = v[k];
+    });
+  }
+};
+
+}  // namespace lqcd

@@ -1,0 +1,182 @@
+"""Solves whose iterations run inside a solver artifact: the loop around them, judged by the true residual in D's precision.
+
+    r = b - D x;  artifact: correction from r, some iterations at a time;  x += correction;  again until |r| <= tol |b|
+
+Owns how far the artifact goes before the true residual is looked at, when a column is finished, and the reasons. One loop serves
+all precisions: an artifact in D's precision mostly needs one round, one in single precision under a double-precision D two or
+three (reliable updates: the artifact keeps its search directions from round to round). Between calls of a few iterations an
+interrupt is noticed and the observer is told. Knows no packed field.
+Source: R. Strzodka, D. Goeddeke, FCCM 2006; G. Sleijpen, H. van der Vorst, Computing 56 (1996) 141.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from lqcd_runtime.arrays import COMPLEX
+from lqcd_runtime.compiled_solver import RUNNING
+from lqcd_runtime.errors import SolveError
+from lqcd_runtime.geometry import volume
+from lqcd_runtime.solvers import space
+from lqcd_runtime.solvers.compiled_column import Column
+from lqcd_runtime.solvers.result import ColumnInfo, SolveInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from lqcd_runtime.compiled_solver import CompiledSolver
+    from lqcd_runtime.solvers.dirac import DiracLike
+    from lqcd_runtime.solvers.ledger import Observer
+
+# Iterations per call; fewer where columns x sites would make a call last long. A fixed rule: results do not depend on clocks.
+_CHUNK, _FIRST_CHUNK, _CHUNK_WORK = 16, 4, 1 << 22
+# How far a round may fall in the artifact's precision before its recursion and the truth part.
+_DEEPEST = {"float32": 1e-5, "float64": 1e-12}
+
+
+def solve_compiled(
+    D: DiracLike, engine: CompiledSolver, b: NDArray[Any], *, tol: float, max_iterations: int, x0: Any, observer: Observer | None
+) -> tuple[NDArray[Any], SolveInfo]:
+    """Solve M x = b for complex128 columns [n,T,Z,Y,X,4,3] of moderate size: (x in D's dtype, SolveInfo).
+
+    residual_history is that of the recursion (cg: of the normal equations), relative to what the solve starts from.
+    Errors: SolveError for a tolerance or limit that cannot mean anything.
+    """
+    if not (0.0 < tol < 1.0 and max_iterations >= 0):
+        raise SolveError(
+            "solve: the tolerance or the iteration limit is out of range", expected="0 < tol < 1 and max_iterations >= 0",
+            found=f"tol={tol}, max_iterations={max_iterations}",
+        )  # fmt: skip
+    started, applications = time.perf_counter(), 0
+    x = np.zeros(b.shape, COMPLEX[str(D.dtype)])
+    infos: list[ColumnInfo] = []
+    with engine.busy:
+        for start in range(0, len(b), engine.batch):
+            part = slice(start, start + engine.batch)
+            guess = None if x0 is None else _padded(x0[part], engine.batch)
+            group = _Group(D, engine, _padded(b[part], engine.batch), guess, tol, max_iterations, observer, start)
+            group.run()
+            count = len(b[part])
+            x[part] = group.x[:count]
+            infos += [column.info for column in group.columns[:count]]
+            applications += group.applications
+    return x, SolveInfo(infos, applications=applications, seconds=time.perf_counter() - started)
+
+
+def _padded(columns: Any, batch: int) -> NDArray[np.complex128]:
+    if len(columns) == batch:
+        return np.ascontiguousarray(columns, np.complex128)
+    out = np.zeros((batch, *columns.shape[1:]), np.complex128)
+    out[: len(columns)] = columns
+    return out
+
+
+def lengths(a: NDArray[Any]) -> list[float]:
+    """Norms of the columns; the slower way at scales where squares leave the range."""
+    squares = space.norm2(a)
+    if all(1e-250 < v < 1e250 for v in squares):
+        return [math.sqrt(v) for v in squares]
+    return space.norms(a)
+
+
+class _Group:
+    """One batch of columns."""
+
+    def __init__(
+        self, D: DiracLike, engine: CompiledSolver, b: Any, x0: Any, tol: float, max_iterations: int, observer: Any, first: int
+    ) -> None:
+        self.D, self.engine, self.b, self.tol, self.limit = D, engine, b, tol, max_iterations
+        self.observer, self.first = observer, first
+        self.applications = 0
+        self.deepest = _DEEPEST[engine.spec.dtype]
+        self.columns = [Column(size, engine.method) for size in lengths(b)]
+        self.x: NDArray[np.complex128] = np.zeros_like(b) if x0 is None else x0.copy()
+        for column, x in zip(self.columns, self.x, strict=True):
+            if not column.active:
+                x[...] = 0 if column.size == 0 else math.nan
+        self.r = b
+        if x0 is not None:
+            self.r = self._residual(self.x)
+        for column, length in zip(self.columns, lengths(self.r), strict=True):
+            column.length = length
+            if column.active:
+                column.judge(tol, max_iterations)
+
+    def _active(self) -> list[Column]:
+        return [c for c in self.columns if c.active]
+
+    def _residual(self, x: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """b - D x, in D's precision."""
+        self.applications += len(self._active())
+        product: NDArray[np.complex128]
+        product = self.D.apply(x.astype(COMPLEX[str(self.D.dtype)], copy=False)).astype(np.complex128, copy=False)
+        np.subtract(self.b, product, out=product)
+        return product
+
+    def run(self) -> None:
+        """Rounds until no column is active."""
+        while self._active():
+            self._begin()
+            self._iterate()
+            trial = self.engine.end(self.x, [c.length if c.active else 0.0 for c in self.columns])
+            r = self._residual(trial)
+            for j, (column, length) in enumerate(zip(self.columns, lengths(r), strict=True)):
+                if not column.active:
+                    continue
+                if column.accept(length):
+                    continue
+                # The better of the two is kept: a correction that made things worse is no part of an answer.
+                trial[j], r[j] = self.x[j], self.r[j]
+            self.x, self.r = trial, r
+            for column in self._active():
+                column.judge(self.tol, self.limit)
+
+    def _begin(self) -> None:
+        """Hand the residuals over. A search direction that no longer fits its residual is dropped."""
+        factors = [1.0 / c.length if c.active else 0.0 for c in self.columns]
+        modes = [c.mode() if c.active else 0 for c in self.columns]
+        norms = self.engine.begin(self.r, factors, modes)
+        parted = [c.active and mode == 1 and c.parted(rr) for c, mode, rr in zip(self.columns, modes, norms, strict=True)]
+        if self.engine.method == "cg" and any(parted):
+            modes = [0 if apart else mode for apart, mode in zip(parted, modes, strict=True)]
+            norms = self.engine.begin(self.r, factors, modes)
+        for column, rr in zip(self.columns, norms, strict=True):
+            if column.active:
+                column.start(float(rr), self._depth(column))
+                self.applications += self.engine.method == "cg"
+
+    def _depth(self, column: Column) -> float:
+        """How far, relative to its residual now, a column should fall in this round: all the way, or in equal steps."""
+        wanted = 0.9 * self.tol * column.size / column.length
+        if wanted >= self.deepest:
+            return wanted
+        rounds = math.ceil(math.log(wanted) / math.log(self.deepest))
+        return float(wanted ** (1.0 / rounds))
+
+    def _iterate(self) -> None:
+        """Iterate until every active column is where it should be, or cannot get there."""
+        size = min(_CHUNK, max(1, _CHUNK_WORK // (volume(self.engine.spec.lattice) * self.engine.batch)))
+        count = min(size, _FIRST_CHUNK)
+        while running := [c for c in self._active() if c.status == RUNNING]:
+            for column in running:
+                column.check(self.limit)
+            running = [c for c in running if c.status == RUNNING]
+            if not running:
+                break
+            count = min(count, min(self.limit - c.info.iterations for c in running))
+            stop = np.array([c.stop() if c in running else math.inf for c in self.columns])
+            history, done, status = self.engine.iterate(stop, count)
+            for j, column in enumerate(self.columns):
+                if column in running:
+                    column.record(history[: done[j], :, j], int(status[j]))
+                    self.applications += 2 * int(done[j])
+            count = size
+            if self.observer is not None:
+                told = {self.first + j: c.info.recursive_residual for j, c in enumerate(self.columns) if c in running}
+                self.observer(max(c.info.iterations for c in running), told)
