@@ -11,6 +11,8 @@ LATTICE ?=
 BATCH  ?=
 SECONDS ?= 20
 ARGS   ?=
+# One worker a core; the tests of one file stay together and share what it built.
+PARALLEL ?= -n auto --dist loadfile
 
 .PHONY: demo test check bench fuzz clean help
 help:
@@ -32,13 +34,13 @@ demo: $(VENV)/.ready
 	$(BIN)/python examples/journey.py --store $(STORE) --out $(OUT) $(if $(CONFIG),--config $(CONFIG)) $(if $(LATTICE),--lattice $(LATTICE))
 
 test: $(VENV)/.ready
-	$(BIN)/python -m pytest tests $(ARGS)
+	$(BIN)/python -m pytest tests $(PARALLEL) $(ARGS)
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/architecture
-	$(BIN)/python -m pytest tests --ignore=tests/architecture $(ARGS)
+	$(BIN)/python -m pytest tests --ignore=tests/architecture $(PARALLEL) $(ARGS)
 
 bench: $(VENV)/.ready
 	$(BIN)/lqcd-aot bench --start-up --store $(STORE) $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
