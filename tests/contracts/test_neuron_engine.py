@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from lqcd_runtime.engines.nrt_library import OPTIONAL, PROTOTYPES
 from lqcd_runtime.engines.nrt_status import STATUS, NeuronError
 from lqcd_runtime.errors import CorruptError, EngineError, TooNewError, UsageError
 from lqcd_runtime.signature import Spec
-from tests.doubles.libnrt import Double, binding_of, cores, double_neff, neff_entry
+from tests.doubles.libnrt import Double, binding_of, compiled, cores, double_neff, neff_entry
 
 _RELEASES = ("nrt_unload", "nrt_tensor_free", "nrt_destroy_tensor_set", "nrt_close", "nrt_execute")
 SPEC = Spec("wilson_hop", "4x4x4x4", "float32")
@@ -437,4 +440,40 @@ def test_the_double_notices_what_it_is_for(double: Double) -> None:
         "nrt_init: framework 0",
         "leak: a tensor is alive at nrt_close",
         "nrt_unload after nrt_close",
+    ]
+
+
+_PROGRAM = """
+import atexit, sys
+import numpy as np
+from lqcd_runtime import hardware
+from lqcd_runtime.engines.neff_artifact import NeffArtifact, Resident
+from lqcd_runtime.engines.neuron import this_engine
+from lqcd_runtime.errors import EngineError
+from tests.contracts import test_neuron_engine as t
+from tests.doubles.libnrt import cores
+
+try:
+    this_engine()
+except EngineError as err:
+    print(err.found)
+hardware.devices = cores
+double = t.Double()
+atexit.register(lambda: print(double.calls("nrt_close"), repr(double.report()), double.alive()))
+engine = this_engine()
+assert engine is this_engine()
+artifact, resident = t._artifact(engine), Resident(engine, {"links": t.LINKS})
+print(engine.via, engine.session.library.path, np.array_equal(artifact.run(t._inputs(), resident)["out"], 3 * t.PSI + t.LINKS))
+"""
+
+
+def test_the_library_is_found_by_its_name_and_closed_at_exit(repo_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "libnrt.so.1").symlink_to(compiled())
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(repo_root)}
+    done = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "no /dev/neuron0: the driver (package aws-neuronx-dkms) is not loaded",
+        "libnrt libnrt.so.1 True",
+        "1 '' 0",
     ]

@@ -16,7 +16,7 @@ from lqcd_runtime.neff import write_sim
 from lqcd_runtime.signature import Spec
 from tests.doubles.libnrt import binding_of, neff_entry
 
-jax = pytest.importorskip("jax")
+hlo_library = pytest.importorskip("jaxlib._hlo")
 
 N = 6
 SPEC = Spec("wilson_hop", "4x4x4x4", "float32")
@@ -27,19 +27,38 @@ STEP = binding_of(
 PSI, LINKS = np.arange(N, dtype=np.float32), np.linspace(1, 2, N, dtype=np.float32)
 
 
-def _hlo(function: Any, *shapes: Any, aliased: tuple[int, ...] = ()) -> bytes:
-    """HLO bytes by jax's own lowering: not ours."""
-    import jax.numpy as jnp
-
-    arguments = [jnp.zeros(shape, dtype) for shape, dtype in shapes]
-    lowered = jax.jit(function, donate_argnums=aliased).lower(*arguments)
-    made: bytes = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+def _hlo(text: str) -> bytes:
+    """HLO text -> HloModuleProto, by XLA itself."""
+    made: bytes = hlo_library.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return made
 
 
-F32, BF16 = np.float32, "bfloat16"
-AXPY_HLO = _hlo(lambda psi, links, a: (a * psi + links,), ((N,), F32), ((N,), F32), ((), F32))
-STEP_HLO = _hlo(lambda x, links, stop: (stop * x + links, stop), ((N,), F32), ((N,), F32), ((), F32), aliased=(0,))
+F32 = np.float32
+AXPY_HLO = _hlo("""HloModule axpy
+ENTRY e {
+  psi = f32[6] parameter(0)
+  links = f32[6] parameter(1)
+  diagonal = f32[] parameter(2)
+  a = f32[6] broadcast(diagonal), dimensions={}
+  m = f32[6] multiply(a, psi)
+  s = f32[6] add(m, links)
+  ROOT out = (f32[6]) tuple(s)
+}""")
+STEP_HLO = _hlo("""HloModule step, input_output_alias={ {0}: (0, {}, may-alias) }
+ENTRY e {
+  x = f32[6] parameter(0)
+  links = f32[6] parameter(1)
+  stop = f32[] parameter(2)
+  a = f32[6] broadcast(stop), dimensions={}
+  m = f32[6] multiply(a, x)
+  s = f32[6] add(m, links)
+  ROOT out = (f32[6], f32[]) tuple(s, stop)
+}""")
+TWICE_HLO = _hlo("""HloModule twice
+ENTRY e {
+  x = bf16[6] parameter(0)
+  ROOT out = bf16[6] add(x, x)
+}""")
 
 
 def _artifact(hlo: bytes, binding: dict[str, Any]) -> NeffArtifact:
@@ -58,10 +77,9 @@ def test_a_program_runs_by_number_or_by_name() -> None:
 def test_bfloat16_travels_as_bits() -> None:
     import ml_dtypes
 
-    hlo = _hlo(lambda x: (x + x,), ((N,), BF16))
     values = LINKS.astype(ml_dtypes.bfloat16)
     for given in (values, values.view(np.uint16)):
-        out = SimProgram(hlo).run({"p0": given})["r0"]
+        out = SimProgram(TWICE_HLO).run({"p0": given})["r0"]
         assert out.dtype == np.uint16
         assert np.array_equal(out.view(ml_dtypes.bfloat16), values + values)
 

@@ -154,4 +154,8 @@ def this_engine() -> Any:
             from lqcd_runtime.engines.nrt_library import find_library
 
             _engine = NeuronEngine(Session(find_library()), devices())
+        import atexit
+
+        # As documented, nrt_close is the last call of a process; it waits for an execution that a daemon thread still runs.
+        atexit.register(_engine.close)
     return _engine
