@@ -14,13 +14,18 @@ ARGS   ?=
 # One worker a core; the tests of one file stay together and share what it built.
 PARALLEL ?= -n auto --dist loadfile
 
-.PHONY: demo test check bench fuzz clean help
+# AWS's package index, and the compiler to check with: empty for the real one, sim for a rehearsal without device and compiler.
+NEURON_INDEX ?= https://pip.repos.neuron.amazonaws.com
+COMPILER ?=
+
+.PHONY: demo test check bench fuzz neuron-check clean help
 help:
 	@echo "make demo [CONFIG=file]   recipes -> artifacts -> bundle -> plaquette, propagator, pion plot"
 	@echo "make test                 all tests"
 	@echo "make check                ruff, mypy --strict, import law, all tests"
 	@echo "make bench [LATTICE='8x8x8x8 ...'] [BATCH=1,12]   the benchmark suite, next to torch eager"
 	@echo "make fuzz [SECONDS=20]    coverage-guided fuzzing of every parser of foreign bytes, so long for each"
+	@echo "make neuron-check         on a machine with NeuronCores: build, compare, time, write one report (COMPILER=sim rehearses)"
 	@echo "make clean                remove the environment, the store and all outputs"
 
 $(VENV)/.ready: pyproject.toml runtime/pyproject.toml
@@ -48,6 +53,10 @@ bench: $(VENV)/.ready
 fuzz: $(VENV)/.ready
 	$(BIN)/pip install --quiet -e '.[fuzz]'
 	$(BIN)/python -m tests.abuse.fuzz --seconds $(SECONDS) $(ARGS)
+
+neuron-check: $(VENV)/.ready
+	$(if $(filter sim,$(COMPILER)),$(BIN)/pip install --quiet -e '.[sim]',$(BIN)/pip install --quiet -e '.[neuron]' --extra-index-url $(NEURON_INDEX))
+	$(BIN)/lqcd-aot neuron-check $(RECIPE) --store $(STORE) $(if $(COMPILER),--compiler $(COMPILER)) $(ARGS)
 
 clean:
 	rm -rf $(VENV) artifacts/store artifacts/bundles artifacts/demo artifacts/bench build *.egg-info runtime/*.egg-info

@@ -1,6 +1,8 @@
 """The build: decide, compile, judge, publish, pack.
 
     plan.py           per variant reuse, build or blocked, with the reason
+    simulate.py       Neuron targets built by the double of their compiler
+    device_estimate.py  what a variant will take of a NeuronCore, guessed, for plan
     explain.py        why an artifact has to be built: every differing component, old and new
     inexpressible.py  what no program can express, as the [[exclude]] rules to add
     execute.py        builds what the plan says, in parallel

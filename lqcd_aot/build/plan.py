@@ -30,9 +30,10 @@ HISTORY_RECORDS = 64
 class PlanItem(NamedTuple):
     """The decision on one variant.
 
-    key, program: None where there is no compiler for the target. changes: the components that differ from the latest record of
-    the same spec and target. estimate: seconds one compile took in earlier builds like this one, None where unknown or where
-    nothing is to be compiled. reused: the build key reused where, without a compiler, no key can be made.
+    variant: its memory_bytes raised to what the toolchain guesses where it is to be built. key, program: None where there is no
+    compiler for the target. changes: the components that differ from the latest record of the same spec and target. estimate:
+    seconds one compile took in earlier builds like this one, None where unknown or where nothing is to be compiled. reused: the
+    build key reused where, without a compiler, no key can be made.
     """
 
     variant: Variant
@@ -134,6 +135,9 @@ class _Planner:
         failed = self.failed_before(key.hex) if key.hex in self.failed and not self.retry_failed else None
         if failed is not None:
             return PlanItem(variant, spec_key, key, program, "blocked", failed)
+        guess = self.toolchain.memory(program, target)
+        if guess is not None:
+            variant = variant._replace(memory_bytes=max(guess, variant.memory_bytes))
         reason, changes = self.explainer.explain(spec_key, key, target)
         return PlanItem(variant, spec_key, key, program, "build", reason, changes)
 

@@ -173,26 +173,16 @@ def _answer(raw: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], byt
 
 
 def _load(code: bytes, entry: Any) -> Any:
-    """The artifact on the engine of its target. Errors: those of the engine."""
-    from lqcd_runtime.target import CPU_TARGETS, SIM_TARGET
+    """The artifact on the engine of its target. One that cannot be loaded fails here, also where it is not run.
 
-    if entry.target in CPU_TARGETS:
-        from lqcd_runtime.engines.cpu import load
+    Errors: those of the engine.
+    """
+    from lqcd_runtime.engines import load
+    from lqcd_runtime.target import CPU_TARGETS
 
-        return load(code, entry)
-    from lqcd_runtime.engines.neff_artifact import NeffArtifact
-
-    if entry.target == SIM_TARGET:
-        from lqcd_runtime.engines.sim import SimEngine
-
-        return _loaded(NeffArtifact(SimEngine(), code, entry))
-    from lqcd_runtime.engines.neuron import this_engine
-
-    return _loaded(NeffArtifact(this_engine(), code, entry))
-
-
-def _loaded(artifact: Any) -> Any:
-    artifact.load()  # an artifact that cannot be loaded fails here, also where it is not run
+    artifact: Any = load(code, entry)
+    if entry.target not in CPU_TARGETS:
+        artifact.load()
     return artifact
 
 

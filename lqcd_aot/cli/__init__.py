@@ -27,6 +27,7 @@ VERBS = {
     "propagator": ("propagator", "Solve a quark propagator and write it to HDF5."),
     "pion": ("pion", "Pion correlator with an effective-mass plot."),
     "devices": ("devices", "The NeuronCores of this machine, and why one cannot be used."),
+    "neuron-check": ("neuron_check", "First run on a NeuronCore: build, compare, time, write one report."),
     "doctor": ("doctor", "What this machine can run and build, and why not the rest."),
     "bench": ("bench", "Time operators on this machine, next to torch eager."),
     "rebuild": ("rebuild", "Compile again and compare the bytes."),

@@ -26,16 +26,23 @@ def command(
     retry_failed: bool,
 ) -> None:
     """Say for every variant of RECIPE whether it is reused or built, and why."""
+    from rich.markup import escape
+
+    from lqcd_aot.build.device_estimate import as_json as as_json_estimate
+    from lqcd_aot.build.device_estimate import device_estimate, lines
     from lqcd_aot.build.plan import predicted_seconds
 
     planned = make_plan(recipe_path, store_path, cc, targets, retry_failed, neuron)
     say_notes(planned)
     if as_json:
-        print_json([item.as_json() for item in planned.items])
+        print_json([{**item.as_json(), "device_estimate": as_json_estimate(device_estimate(item))} for item in planned.items])
         return
     out = console()
     for item in planned.items:
-        out.print(f"[{COLOUR[item.decision]}]{item.decision.upper():<7}[/] {item.variant.name}  {item.reason}")
+        out.print(f"[{COLOUR[item.decision]}]{item.decision.upper():<7}[/] {item.variant.name}  {escape(item.reason)}")
+        estimate = device_estimate(item)
+        for line in lines(estimate) if estimate is not None else ():
+            out.print(f"        {line}", markup=False)
     counts: Counter[str] = Counter(item.decision for item in planned.items)
     summary = ", ".join(f"{counts[d]} {d}" for d in COLOUR if counts[d]) or "no variants"
     predicted = predicted_seconds(planned.items)

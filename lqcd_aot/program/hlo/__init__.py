@@ -12,6 +12,7 @@
     read.py       bytes -> instructions, standard library only
     validate.py   what a program must hold to; allowed instructions
     estimate.py   memory, matrix-engine instructions, time
+    estimates.py  estimates kept on disk
     choose.py     fused = "auto", shards = "auto"
 
 Importing this package loads neither torch nor protobuf.

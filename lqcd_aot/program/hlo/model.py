@@ -33,6 +33,6 @@ class HloProgram:
 
     def estimate(self, target: str) -> Estimate:
         """What it will take of a core of that target, by hlo/estimate.py."""
-        from lqcd_aot.program.hlo.estimate import estimate
+        from lqcd_aot.program.hlo.estimates import remembered
 
-        return estimate(self.hlo, target)
+        return remembered(self.hlo, target)
