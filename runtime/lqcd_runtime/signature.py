@@ -176,7 +176,10 @@ class Spec:
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Spec:
         """Inverse of `as_dict`. Errors: UsageError, KeyError or TypeError where the dictionary is not one of ours."""
-        baked = {k: float.fromhex(v) for k, v in d["baked"].items()}
+        try:
+            baked = {k: float.fromhex(v) for k, v in d["baked"].items()}
+        except (AttributeError, OverflowError) as err:
+            raise UsageError("spec: its baked constants are none", found=repr(d["baked"])[:80]) from err
         spec = cls(
             d["operator"], d["lattice"], d["dtype"], storage=d["storage"], batch=d["batch"], fused=d["fused"],
             shards=d["shards"], nc=d["nc"], iterations=d["iterations"], baked=baked,

@@ -53,7 +53,8 @@ def _child(name: str, seconds: int) -> bool:
         command = [sys.executable, "-m", "tests.abuse.fuzz.target", name, *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 300)
         runs = [line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line]
-        print(f"{name:<18} {runs[0] if runs else '?':>9} inputs  {'sound' if done.returncode == 0 else 'FAILED'}", flush=True)
+        verdict = f"FAILED with exit code {done.returncode}" if done.returncode else "sound"
+        print(f"{name:<18} {runs[0] if runs else '?':>9} inputs  {verdict}", flush=True)
         if done.returncode:
             print("\n".join(line for line in done.stderr.splitlines() if not line.startswith("INFO"))[-3000:], flush=True)
         if not any(kept.iterdir()):

@@ -16,13 +16,14 @@ Parser = Callable[[bytes], object]
 
 
 def recipe(data: bytes) -> object:
-    """A recipe file, expanded as far as its first hundred variants."""
+    """A recipe file, expanded as far as its first hundred variants, where no "auto" asks for whole programs to be lowered."""
     from itertools import islice
 
     from lqcd_aot.recipe import expand
     from lqcd_aot.recipe.load import loads
 
-    return list(islice(expand(loads(data)), 100))
+    read = loads(data)
+    return read if b"auto" in data else list(islice(expand(read), 100))
 
 
 def lock(data: bytes) -> object:
