@@ -31,7 +31,8 @@ def field_strength(links: Complex, mu: int, nu: int) -> Complex:
     corner = _at(_at(v, mu, -1), nu, -1)
     leaves = leaves + _at(ud, mu, -1) @ _adjoint(corner) @ _at(_at(u, mu, -1), nu, -1) @ _at(v, nu, -1)
     leaves = leaves + _at(vd, nu, -1) @ _at(u, nu, -1) @ _at(_at(v, nu, -1), mu, 1) @ ud
-    return (leaves - _adjoint(leaves)) / 8
+    strength: Complex = (leaves - _adjoint(leaves)) / 8
+    return strength
 
 
 def clover_term(links: Complex) -> Complex:

@@ -143,11 +143,10 @@ def size(instruction: Instruction) -> int:
 
 
 def dot_instructions(dot: Instruction) -> int:
-    """Matrix-engine instructions of a batched dot [n,i,k] x [n,k,j]: the smaller of i and j is the stationary side."""
+    """Matrix-engine instructions of a batched dot [n,i,k] x [n,k,j]: K = k, M = i stationary, N = j moving."""
     n, i, k = dot.operands[0].shape[1]
     j = dot.operands[1].shape[1][2]
-    stationary, moving = (i, j) if i <= TILE_M or j > TILE_M else (j, i)
-    return n * math.ceil(k / TILE_K) * math.ceil(stationary / TILE_M) * math.ceil(moving / TILE_N)
+    return n * math.ceil(k / TILE_K) * math.ceil(i / TILE_M) * math.ceil(j / TILE_N)
 
 
 def _dot_work(dot: Instruction) -> float:
