@@ -10,6 +10,7 @@ import click
 
 from lqcd_aot.cli.measuring import say
 from lqcd_aot.cli.output import cc_option, human_seconds, json_option, print_json, print_table, store_option
+from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import format_extents, parse_extents
 from lqcd_runtime.signature import OPERATORS, Spec, kind_of
 
@@ -66,16 +67,25 @@ def command(
 
 def _specs(operators: Any, lattices: Any, dtypes: Any, batches: Any, fused: bool) -> list[Spec]:
     chosen = [parse_extents(word) for text in lattices or DEFAULT_LATTICES for word in text.split()]
-    counts = [int(n) for text in batches or ("1,12",) for n in text.split(",")]
+    counts = [_count(n) for text in batches or ("1,12",) for n in text.split(",")]
     out = []
     for operator, lattice, dtype in itertools.product(
         operators or ("wilson_hop", "wilson"), chosen, dtypes or ("float32", "float64")
     ):
-        kind_of(operator)
+        if kind_of(operator) != "dirac":
+            raise UsageError(
+                f"--operator {operator}: is no Dirac operator", expected="a word that acts on spinors, such as wilson"
+            )
         out += [Spec(operator, lattice, dtype, batch=batch) for batch in counts]
         if fused and operator.startswith("wilson") and OPERATORS[operator]["parity"] == "full":
             out += [Spec(operator, lattice, dtype, batch=batch, fused=True) for batch in counts]
     return out
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdigit() or int(text) < 1:
+        raise UsageError(f"--batch {text!r}: is no number of right-hand sides", hint="--batch 1,12")
+    return int(text)
 
 
 def _builders(specs: list[Spec]) -> list[Spec]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lqcd_aot.measure.ensure import Origin
     from lqcd_runtime.bundle import Bundle
     from lqcd_runtime.fields import Gauge
+    from lqcd_runtime.manifest import Entry
     from lqcd_runtime.observables.propagator import Propagator
 
 DTYPES = click.Choice(["float32", "float64"])
@@ -74,23 +75,29 @@ def parse_point(text: str) -> tuple[int, int, int, int]:
 def solve_columns(
     bundle: Bundle, gauge: Gauge, *, mass: float | None, kappa: float | None, t_boundary: int, source: tuple[int, int, int, int],
     dtype: str, tol: float, max_iterations: int, threads: int | None, batch: int,
-) -> Propagator:  # fmt: skip
-    """Twelve columns of the Wilson propagator from a point source, with progress on standard error."""
+) -> tuple[Propagator, list[Entry]]:  # fmt: skip
+    """Twelve columns of the Wilson propagator from a point source, with progress on standard error; and the artifacts used.
+
+    Iterations run in single precision under true residuals in `dtype` where the bundle has the solver artifact for that.
+    """
     import lqcd_runtime as lqcd
+    from lqcd_runtime.signature import Spec
 
     D = bundle.operator(
         "wilson", gauge=gauge, mass=mass, kappa=kappa, t_boundary=t_boundary, dtype=dtype, batch=batch, threads=threads
     )  # fmt: skip
     say(f"operator {D.entry.name}, {D.threads} threads")
-    prop = lqcd.propagator(D, lqcd.point_source(source), tol=tol, max_iterations=max_iterations)
+    inner = [Spec(word, D.lattice, "float32", batch=batch) for word in ("wilson_schur_cg", "wilson_cg")]
+    precision = "mixed" if dtype == "float64" and any(bundle.find(spec) for spec in inner) else None
+    prop = lqcd.propagator(D, lqcd.point_source(source), tol=tol, max_iterations=max_iterations, precision=precision)
     info = prop.info
     assert info is not None
     speed = info.flops / max(info.seconds, 1e-9) / 1e9
-    say(f"{info.prose}; {human_seconds(info.seconds)}, {speed:.1f} GFLOP/s (1320 flops a site)")
-    return prop
+    say(f"{info.prose}; {human_seconds(info.seconds)}, {speed:.1f} GFLOP/s (1320 flops a site); by {info.engine}")
+    return prop, bundle.loaded()
 
 
-def provenance(bundle: Bundle, gauge: Gauge, prop: Propagator, config: Path, operator: str) -> dict[str, object]:
+def provenance(gauge: Gauge, prop: Propagator, used: list[Entry], config: Path, operator: str) -> dict[str, object]:
     """What must be known to repeat a measurement: configuration, operator and inputs, artifacts, versions."""
     import platform
     from importlib.metadata import version
@@ -104,7 +111,8 @@ def provenance(bundle: Bundle, gauge: Gauge, prop: Propagator, config: Path, ope
         "operator": operator,
         **{f"input_{name}": value for name, value in prop.inputs.items()},
         "quark_source": prop.label,
-        "artifacts": ", ".join(sorted(f"{e.name}={e.build_key}" for e in bundle.entries() if e.spec.lattice == gauge.lattice)),
+        "artifacts": ", ".join(f"{e.name}={e.build_key}" for e in used),
+        "solver": prop.info.engine if prop.info else "",
         "lqcd_aot": version("lqcd-aot"),
         "lqcd_runtime": version("lqcd-runtime"),
         "numpy": version("numpy"),

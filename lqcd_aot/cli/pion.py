@@ -23,10 +23,10 @@ def command(output: Path | None, plot: Path | None, as_json: bool, **options: An
     from lqcd_aot.measure.hdf5 import write_measurement
     from lqcd_aot.measure.plot import plot_pion
 
-    solved = solve(options)
-    correlator = lqcd.pion_correlator(solved.prop)
     path = output or default_output(options["config"], "pion.h5")
     picture = plot or path.with_suffix(".png")
+    solved = solve(options, [path, picture])
+    correlator = lqcd.pion_correlator(solved.prop)
     write_measurement(path, {"pion": correlator}, provenance=solved.provenance, solver=solved.solver)
     inputs = " ".join(f"{name}={options[name]}" for name in ("mass", "kappa") if options[name] is not None)
     plot_pion(picture, correlator, title=f"{options['config'].name}  {solved.provenance['lattice']}  Wilson {inputs}")

@@ -20,8 +20,8 @@ def command(output: Path | None, as_json: bool, **options: Any) -> int:
     """Solve M S = source on the configuration FILE and write S. Exit code 30 where a column did not converge."""
     from lqcd_aot.measure.hdf5 import write_measurement
 
-    solved = solve(options)
     path = output or default_output(options["config"], "propagator.h5")
+    solved = solve(options, [path])
     write_measurement(path, {"propagator": solved.prop.data}, provenance=solved.provenance, solver=solved.solver)
     say(f"wrote {path}")
     if as_json:

@@ -27,14 +27,34 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     Errors: LqcdError where the folder cannot be written.
     """
+    check_writable(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(16)}.tmp")
     try:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise LqcdError(f"output {path}: cannot be written", found=str(error), hint="choose another folder with -o") from error
+        raise unwritable(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Find out before hours of solving. Errors: LqcdError where `path` cannot be written."""
+    probe = path.with_name(f".{path.name}.{secrets.token_hex(16)}.tmp")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder")
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> LqcdError:
+    """The one error for outputs; a library's long texts are cut to what the system said."""
+    found = error.strerror or str(error).partition("\n")[0].partition(" (")[0]
+    return LqcdError(f"output {path}: cannot be written", found=found, hint="-o FILE in a folder that exists and has room")
 
 
 def write_measurement(

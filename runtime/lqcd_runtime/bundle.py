@@ -120,6 +120,10 @@ class Bundle:
             self._loaded[entry.build_key] = artifact
         return artifact
 
+    def loaded(self) -> list[Entry]:
+        """The entries whose artifacts are loaded now through this bundle, by name: what a measurement really used."""
+        return sorted((artifact.entry for artifact in self._loaded.values()), key=lambda entry: entry.name)
+
     def operator(
         self,
         name: str,
