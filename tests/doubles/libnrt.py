@@ -114,9 +114,13 @@ class Double:
 
 
 def double_neff(
-    binding: dict[str, Any], operations: Iterable[str], code: bytes = b"", *, rename: Callable[[str, int, int], str] | None = None,
+    binding: dict[str, Any],
+    operations: Iterable[str],
+    code: bytes = b"",
+    *,
+    rename: Callable[[str, int, int], str] | None = None,
     **header: Any,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """A NEFF for the double. operations: its "op" lines without the word; rename: (name, number, usage) -> tensor name."""
     lines = ["NRT-DOUBLE 1"]
     sizes = {"float32": 4, "bfloat16": 2, "int32": 4}
