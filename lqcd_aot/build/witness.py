@@ -28,6 +28,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[object, ...], NDArray[np.float64]] = {}
+        self._errors: dict[tuple[object, ...], list[float]] = {}
         self._lock = threading.Lock()
 
     def rows(self, spec: Spec) -> NDArray[np.float64] | None:
@@ -36,20 +37,29 @@ class Judge:
         if asked.kind == "builder":
             return None
         # Right-hand side j of a batch is the same field whatever the batch, so batches share their columns.
-        key = (asked.operator, asked.lattice, tuple(sorted(asked.inputs.items())), asked.seed, asked.iterations)
+        key = _key(asked)
         with self._lock:
             known = self._rows.get(key)
             have = 0 if known is None else len(known)
-            wanted = asked.batch if asked.kind in ("dirac", "chunk") else 1
+            wanted = asked.batch if asked.kind in ("dirac", "chunk", "solver") else 1
             if have < wanted:
-                known = self._rows[key] = _extended(asked, known, have)
+                known = self._rows[key] = _extended(asked, known, have, self._errors.setdefault(key, []))
             assert known is not None
             return known[:wanted]
 
     def make_witness(self, spec: Spec) -> dict[str, Any]:
         """The witness of a spec in its stored form (member "witness" of a record)."""
-        stored: dict[str, Any] = Witness.make(spec, self.rows(spec)).as_dict()
+        rows = self.rows(spec)
+        stored: dict[str, Any] = Witness.make(spec, rows, error=self._error(spec)).as_dict()
         return stored
+
+    def _error(self, spec: Spec) -> float | None:
+        """The largest error bound among the columns of a solver's answer; None for other kinds."""
+        asked = question(spec)
+        if asked.kind != "solver":
+            return None
+        with self._lock:
+            return max(self._errors[_key(asked)][: asked.batch])
 
 
 _judge = Judge()
@@ -68,11 +78,24 @@ def load_judges() -> None:
     assert _dirac and _observables
 
 
-def _extended(asked: Question, known: NDArray[np.float64] | None, have: int) -> NDArray[np.float64]:
+def _key(asked: Question) -> tuple[object, ...]:
+    return asked.operator, asked.lattice, tuple(sorted(asked.inputs.items())), asked.seed, asked.iterations
+
+
+def _extended(asked: Question, known: NDArray[np.float64] | None, have: int, errors: list[float]) -> NDArray[np.float64]:
+    """errors: bounds of a solver's columns, appended to."""
     import numpy as np
 
     pieces = [] if known is None else [known]
     links = asked.links()
+    if asked.kind == "solver":
+        from lqcd_aot.dirac.iterates import iterate
+
+        for psi in islice(asked.columns(), have, None):
+            answer = iterate(asked.operator, psi, links, asked.iterations, phases=asked.phases, **asked.inputs)
+            pieces.append(summary(asked, [answer.x.numpy()]))
+            errors.append(answer.error)
+        return np.concatenate(pieces)
     if asked.kind not in ("dirac", "chunk"):
         return summary(asked, [_gauge_answer(asked, links)])
     from lqcd_aot.dirac import judge

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lqcd_runtime.arrays import COMPLEX, links_of
+from lqcd_runtime.compiled_solver import CompiledSolver
 from lqcd_runtime.engines.cpu import CpuArtifact
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.gauge_calls import GaugeMap, Observable
@@ -38,6 +39,17 @@ def answers(asked: Question, entry: Entry, artifact: Any, builder: Any, threads:
         raise UsageError(f"witness of {entry.name}: needs the wilson_blocks artifact that makes its blocks")
     inputs = Inputs(dict(asked.inputs), asked.phases)
     packed = pack_gauge(artifact, builder, links_of(links, entry.spec.dtype), inputs, threads)
+    if asked.kind == "solver":
+        solver = CompiledSolver(artifact, packed, links, inputs, threads)
+        return _iterate(solver, np.stack(list(asked.columns())), asked.iterations)
     operator = DiracOperator(artifact, packed, links, inputs, threads, None)
     columns = np.stack(list(asked.columns())).astype(COMPLEX[entry.spec.dtype])
     return list(operator.apply(columns))
+
+
+def _iterate(solver: CompiledSolver, columns: Any, iterations: int) -> list[Any]:
+    """The solutions after the iterations of a witness, from zero."""
+    whole = [1.0] * solver.batch
+    solver.begin(columns, whole, [0] * solver.batch)
+    solver.resident(iterations)
+    return list(solver.end(np.zeros_like(columns), whole))

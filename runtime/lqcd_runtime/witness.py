@@ -9,6 +9,7 @@ it) and the comparison. The judge lives on the build side; `witness_bound` deriv
 
     dirac      one row per column: 4 projections, then 16 components, each re, im
     chunk      the same of the solution after one call from x = 0, r = p = b, stop = 0, and the number of steps
+    solver     likewise, of the solution after SOLVER_ITERATIONS from zero; the judge (dirac.iterates) bounds the run
     gauge_map  one row of the same form over the output links
     observable one row with the results
     builder    no row: it is judged by the fused Dirac artifacts that use its blocks (`replay(..., builder=)`)
@@ -39,6 +40,10 @@ SEED = 20261130
 INPUTS = {"mass": 0.1, "csw": 0.5, "mu": 0.2, "beta": 6.0, "epsilon": 0.02, "rho": 0.1}
 # A heavy quark bounds the condition number of M^dag M for any links, and so what rounding can do to the iterates of CG.
 CHUNK_MASS = 4.0
+# Likewise for solvers, whose bound the judge derives from the run: rounding then grows slowly from iteration to iteration.
+# In single precision a second step of BiCGStab, whose scalars divide small numbers, could not be told from a wrong one.
+SOLVER_MASS = 2.0
+SOLVER_ITERATIONS = {("cg", "float32"): 2, ("cg", "float64"): 2, ("bicgstab", "float32"): 1, ("bicgstab", "float64"): 2}
 PHASES = (-1.0 + 0j, 1.0 + 0j, 1.0 + 0j, 1.0 + 0j)
 PROJECTIONS, SAMPLES = 4, 16
 _SIGN_STREAM, _PLACE_STREAM = 1 << 20, 1 << 21
@@ -74,7 +79,7 @@ class Question:
 
         for column in range(self.batch):
             psi = random_spinor(self.lattice, self.seed, column)
-            if OPERATORS[self.operator].get("parity") == "even":
+            if self.kind != "solver" and OPERATORS[self.operator].get("parity") == "even":
                 psi[parity(self.lattice) == 1] = 0.0
             yield psi
 
@@ -89,17 +94,21 @@ def _links(lattice: tuple[int, int, int, int], seed: int) -> NDArray[np.complex1
 
 def question(spec: Spec, seed: int = SEED) -> Question:
     """The question put to every artifact of a spec. Baked constants stand in the place of the usual scalars."""
-    usual = {**INPUTS, "mass": CHUNK_MASS} if spec.kind == "chunk" else INPUTS
+    heavy = {"chunk": {"mass": CHUNK_MASS}, "solver": {"mass": SOLVER_MASS}}
+    usual = {**INPUTS, **heavy.get(spec.kind, {})}
     inputs = {name: usual[name] for name in OPERATORS[spec.operator]["inputs"]} | dict(spec.baked)
-    return Question(spec.operator, spec.lattice, spec.batch, inputs, seed, spec.iterations)
+    iterations = spec.iterations
+    if spec.kind == "solver":
+        iterations = SOLVER_ITERATIONS[OPERATORS[spec.operator]["method"], spec.dtype]
+    return Question(spec.operator, spec.lattice, spec.batch, inputs, seed, iterations)
 
 
 def summary(asked: Question, answers: Iterable[Any]) -> NDArray[np.float64]:
     """What is stored of an answer: float64 [rows, n].
 
-    answers: for dirac the output spinors, one [T,Z,Y,X,4,3] per column, in order; for gauge_map one array of links; for an
-    observable one list of results; for chunk (solution, steps) per column. Signs and places come from Philox streams of the seed;
-    every row has the same ones.
+    answers: for dirac and solver the output spinors, one [T,Z,Y,X,4,3] per column, in order; for gauge_map one array of links;
+    for an observable one list of results; for chunk (solution, steps) per column. Signs and places come from Philox streams of
+    the seed; every row has the same ones.
     """
     import numpy as np
 
@@ -152,14 +161,16 @@ class Witness:
         self.asked, self.rows, self.bound, self.scale = asked, rows, bound, scale
 
     @classmethod
-    def make(cls, spec: Spec, rows: Any, seed: int = SEED) -> Witness:
+    def make(cls, spec: Spec, rows: Any, seed: int = SEED, error: float | None = None) -> Witness:
         """Witness of a spec from the judge's `summary(question(spec), answers)`; rows is None for a builder.
+
+        error: for a solver, the judge's bound on a component, in units of the arithmetic's rounding.
 
         Errors: UsageError where rows are absent, have the wrong shape or are not finite.
         """
         import numpy as np
 
-        from lqcd_runtime.witness_bound import bound_and_scale
+        from lqcd_runtime.witness_bound import bound_and_scale, solver_bound
 
         asked = question(spec, seed)
         if asked.kind == "builder":
@@ -169,7 +180,10 @@ class Witness:
                 f"witness of {spec.name}: its judged rows are absent, misshapen or not finite", expected=_shape(asked),
                 found=None if rows is None else np.shape(rows),
             )  # fmt: skip
-        bound, scale = bound_and_scale(asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations)
+        if asked.kind == "solver":
+            bound, scale = solver_bound(spec.operator, spec.dtype, error)
+        else:
+            bound, scale = bound_and_scale(asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations)
         return cls(asked, np.asarray(rows, np.float64), bound, scale)
 
     def as_dict(self) -> dict[str, Any]:
@@ -246,7 +260,7 @@ def _shape(asked: Question) -> tuple[int, int]:
     sampled = 2 * (PROJECTIONS + SAMPLES)
     if asked.kind == "chunk":
         return asked.batch, sampled + 1
-    return (asked.batch if asked.kind == "dirac" else 1), sampled
+    return (1 if asked.kind == "gauge_map" else asked.batch), sampled
 
 
 def replay(entry: Entry, artifact: Any, builder: Any = None, threads: int = 1) -> Outcome:

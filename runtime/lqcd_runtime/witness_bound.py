@@ -26,6 +26,8 @@ chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its 
          relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
          spread over the components: bound 8 sqrt(k K) u (S/a / s)^2, scale sqrt(2/3) / s^2. The number of steps is exact.
 
+solver   a running error analysis of the judge's own run: lqcd_aot.dirac.iterates
+
 Projections are sums of +-1 times N components. Signs do not know the rounding errors, so by Hoeffding's inequality the sum of
 errors exceeds 8 sqrt(N) times the largest with probability below 2 exp(-32); their scale is 8 sqrt(N) S. The host adds them
 pairwise in double: below 64 roundings more.
@@ -40,6 +42,7 @@ from __future__ import annotations
 
 import math
 
+from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import OPERATORS
 
 TYPE_CHECKING = False
@@ -112,6 +115,16 @@ def chunk(operator: str, lattice: Sequence[int], inputs: Mapping[str, float], it
     sums = 2.0 * (lattice[2] * lattice[3] + 24 * lattice[0] * lattice[1]) + 8
     amplification = (largest / _AMPLITUDE / least) ** 2
     return _DEVIATIONS * math.sqrt(iterations * (path + sums)) * amplification, math.sqrt(_MEAN_SQUARE) / least**2
+
+
+def solver_bound(operator: str, dtype: str, error: float | None) -> tuple[float, float]:
+    """(bound, 1) of one component of a solver's iterate. error: what the judge found for this very run, in units of u.
+
+    Errors: UsageError where it is absent.
+    """
+    if error is None:
+        raise UsageError(f"operator {operator}: the bound of its witness is the judge's to find", expected="error=", found="none")
+    return error * (UNIT[dtype] + UNIT["float64"]) + 64 * UNIT["float64"], 1.0
 
 
 def observable(operator: str, lattice: Sequence[int], inputs: Mapping[str, float]) -> tuple[float, float]:
