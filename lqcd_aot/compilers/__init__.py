@@ -31,15 +31,16 @@ __all__ = ["SIM", "FakeToolchain", "Toolchain", "Toolchains", "find_toolchain", 
 SIM = "sim"
 
 
-def find_toolchain(cc: str | None = None, neuron: str | None = None) -> Toolchains:
+def find_toolchain(cc: str | None = None, neuron: str | None = None, optlevel: int = 2) -> Toolchains:
     """The toolchains of this machine. Compiles nothing and starts nothing.
 
-    cc: path of a C++ compiler in place of the pinned zig; neuron: path of a neuronx-cc in place of the one on PATH, or "sim".
+    cc: path of a C++ compiler in place of the pinned zig; neuron: path of a neuronx-cc in place of the one on PATH, or "sim";
+    optlevel: of neuronx-cc.
     Errors: CompileError with a hint for a compiler that was named and is absent, and where there is none for any machine.
     """
     cpu = find_zig() if cc is None else find_cc(cc)
     only_sim = Absent("--compiler sim builds only the target sim", "leave it out")
-    aws: Toolchain = only_sim if neuron == SIM else find_neuronx(neuron)
+    aws: Toolchain = only_sim if neuron == SIM else find_neuronx(neuron, optlevel)
     if cpu is None and isinstance(aws, Absent):
         raise CompileError(
             "compiler zig: is not installed",
@@ -47,4 +48,4 @@ def find_toolchain(cc: str | None = None, neuron: str | None = None) -> Toolchai
             found="no module ziglang",
             hint="pip install ziglang, or --cc /usr/bin/g++",
         )
-    return Toolchains(cpu or Absent("compiler zig is not installed", "pip install ziglang"), aws, SimToolchain())
+    return Toolchains(cpu or Absent("compiler zig is not installed", "pip install ziglang"), aws, SimToolchain(optlevel))

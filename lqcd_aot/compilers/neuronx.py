@@ -35,14 +35,14 @@ _TARGETS = re.compile(r"\b(inf2|trn1n|trn1|trn2|trn3)\b")
 _ASK_SECONDS = 120.0
 
 
-def find_neuronx(path: str | None = None) -> NeuronxToolchain | Absent:
+def find_neuronx(path: str | None = None, optlevel: int = 2) -> NeuronxToolchain | Absent:
     """The neuronx-cc at `path` (or a name on PATH), or Absent with the reason where none was named and none is there.
 
     It is not run here. Errors: CompileError where one was named and is not an executable file.
     """
     found = shutil.which(path or NAME, path=compiler_environment().get("PATH"))
     if found is not None:
-        return NeuronxToolchain(Path(found).absolute())
+        return NeuronxToolchain(Path(found).absolute(), optlevel)
     if path is None:
         return Absent(why_absent(), INSTALL)
     raise CompileError(f"compiler {path!r}: is not an executable file", expected="neuronx-cc, or the word sim", hint=INSTALL)
@@ -60,10 +60,10 @@ def why_absent() -> str:
 
 
 class NeuronxToolchain:
-    """neuronx-cc at a given path; see Toolchain for the contract."""
+    """neuronx-cc at a given path; see Toolchain for the contract. optlevel: 1, 2 or 3."""
 
-    def __init__(self, binary: Path) -> None:
-        self.binary = binary
+    def __init__(self, binary: Path, optlevel: int = 2) -> None:
+        self.binary, self.optlevel = binary, optlevel
 
     def refusal(self, target: str) -> str | None:
         if target not in NEURON_TARGETS:
@@ -86,7 +86,7 @@ class NeuronxToolchain:
         reason = self.refusal(target)
         if reason is not None:
             raise refuse(NAME, target, reason, hint=INSTALL)
-        return options(target, self._facts()["version"])
+        return options(target, self._facts()["version"], self.optlevel)
 
     def compile(
         self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None

@@ -5,7 +5,7 @@ is the oldest that is known to load what this compiler makes). Source: the comma
 Neuron SDK 2.32. Not run against the real compiler.
 
     --auto-cast=none      float32 stays float32 (until compiler 2.21 the default was `matmult`: products in bfloat16)
-    --optlevel=2          the documented default of every release, said explicitly
+    --optlevel=2          the documented default of every release, said explicitly; NeuronCompiler(optlevel=) asks for another
     --enable-mixed-precision-accumulation   sums of bfloat16 products accumulate in float32 (off by default until compiler 2.21)
     --native-int64=disabled, --implicit-integer-downcast=none   from 2.27; defaults are announced to change. Our programs hold no
                           64-bit integers and no integer products: a downcast would be an error of ours, so it must be reported
@@ -57,10 +57,10 @@ def logical_cores(target: str) -> int:
     return LOGICAL_CORES.get(target, 1)
 
 
-def options(target: str, version: str) -> tuple[str, ...]:
-    """Every option that can change the bytes; files and verbosity are added at the call."""
+def options(target: str, version: str, optlevel: int = 2) -> tuple[str, ...]:
+    """Every option that can change the bytes; files and verbosity are added at the call. optlevel: 1, 2 or 3."""
     out = [
-        "--framework=XLA", f"--target={target}", "--model-type=generic", "--auto-cast=none", "--optlevel=2",
+        "--framework=XLA", f"--target={target}", "--model-type=generic", "--auto-cast=none", f"--optlevel={optlevel}",
         "--enable-mixed-precision-accumulation",
     ]  # fmt: skip
     if target in LOGICAL_CORES:

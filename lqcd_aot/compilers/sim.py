@@ -22,7 +22,10 @@ MEMORY = 512 << 20
 
 
 class SimToolchain:
-    """The double, run as a program of its own; see Toolchain for the contract."""
+    """The double, run as a program of its own; see Toolchain for the contract. optlevel: as of the real one."""
+
+    def __init__(self, optlevel: int = 2) -> None:
+        self.optlevel = optlevel
 
     def refusal(self, target: str) -> str | None:
         return None if target == SIM_TARGET else f"the double of neuronx-cc builds only the target {SIM_TARGET}"
@@ -34,7 +37,7 @@ class SimToolchain:
         reason = self.refusal(target)
         if reason is not None:
             raise refuse(NAME, target, reason, hint="leave out --compiler sim")
-        return options(target, BANNER_VERSION)
+        return options(target, BANNER_VERSION, self.optlevel)
 
     def compile(
         self, program: AnyProgram, target: str, *, timeout: float | None = None, workdir: str | os.PathLike[str] | None = None
