@@ -21,7 +21,7 @@ def parse_extents(value: str | Sequence[int]) -> Extents:
     """
     try:
         parts = tuple(int(p) for p in (value.lower().split("x") if isinstance(value, str) else value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         parts = ()
     if len(parts) != 4 or min(parts) < 2:
         raise UsageError(

@@ -100,6 +100,7 @@ class Entry:
         check_schema(raw.get("schema"), RECORD_SCHEMA, where)
         try:
             spec = Spec.from_dict(raw["spec"])
+            key = spec.key  # TypeError for numbers that have no exact spelling
             entry = cls(raw, spec)
             code = entry.outputs[CODE]
             sound = isinstance(code["sha256"], str) and isinstance(code["size"], int) and isinstance(entry.target, str)
@@ -107,8 +108,8 @@ class Entry:
             raise CorruptError(f"{where}: is not a record of an artifact", found=f"{type(err).__name__}: {err}") from err
         if not sound:
             raise CorruptError(f"{where}: is not a record of an artifact", found="members of the wrong type")
-        if spec.key != entry.spec_key:
-            raise CorruptError(f"{where}: its spec does not have its spec_key", expected=entry.spec_key, found=spec.key)
+        if key != entry.spec_key:
+            raise CorruptError(f"{where}: its spec does not have its spec_key", expected=entry.spec_key, found=key)
         check_conventions(raw.get("conventions"), where)
         return entry
 

@@ -178,12 +178,12 @@ class Spec:
         """Inverse of `as_dict`. Errors: UsageError, KeyError or TypeError where the dictionary is not one of ours."""
         try:
             baked = {k: float.fromhex(v) for k, v in d["baked"].items()}
-        except (AttributeError, OverflowError) as err:
-            raise UsageError("spec: its baked constants are none", found=repr(d["baked"])[:80]) from err
-        spec = cls(
-            d["operator"], d["lattice"], d["dtype"], storage=d["storage"], batch=d["batch"], fused=d["fused"],
-            shards=d["shards"], nc=d["nc"], iterations=d["iterations"], baked=baked,
-        )  # fmt: skip
+            spec = cls(
+                d["operator"], d["lattice"], d["dtype"], storage=d["storage"], batch=d["batch"], fused=d["fused"],
+                shards=d["shards"], nc=d["nc"], iterations=d["iterations"], baked=baked,
+            )  # fmt: skip
+        except (AttributeError, OverflowError) as err:  # a text for a table, infinity for an integer
+            raise UsageError("spec: has members of the wrong kind", found=f"{type(err).__name__}: {err}") from err
         if spec.as_dict() != d:
             raise UsageError("spec: does not survive a round trip", expected=spec.as_dict(), found=d)
         return spec
