@@ -32,7 +32,7 @@ $(VENV)/.ready: pyproject.toml runtime/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
-	$(BIN)/pip install --quiet -e runtime -e '.[dev]'
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet -e runtime -e '.[dev]'
 	touch $@
 
 demo: $(VENV)/.ready

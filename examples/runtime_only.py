@@ -32,7 +32,7 @@ def main(bundle_path: str, config: str, result_path: str, mass: float, tolerance
         print(f"plaquette     {lqcd.observe(bundle, gauge, 'plaquette'):.12f}")
         D = bundle.operator("wilson", gauge=gauge, mass=mass, t_boundary=-1, dtype="float64", batch=12)
         print(f"operator      {D.entry.name} ready after {time.perf_counter() - start:.3f} s")
-        prop = lqcd.propagator(D, lqcd.point_source((0, 0, 0, 0)), tol=tolerance)
+        prop = lqcd.propagator(D, lqcd.point_source((0, 0, 0, 0)), tol=tolerance, precision="mixed")
         pion = lqcd.pion_correlator(prop)
     info = prop.info
     for number, column in enumerate(prop.columns):
@@ -41,6 +41,7 @@ def main(bundle_path: str, config: str, result_path: str, mass: float, tolerance
         )
     speed = info.flops / info.seconds / 1e9
     print(f"solve         {info.iterations} iterations, {info.seconds:.2f} s, {speed:.1f} GFLOP/s (1320 flops a site)")
+    print(f"              by {info.engine}")
     print("pion          " + " ".join(f"{c:.8g}" for c in pion[:6]) + " ...")
     with open(result_path, "w", encoding="utf-8") as f:
         json.dump({"pion": [float(c) for c in pion], "converged": bool(info.converged), "mass": mass}, f)

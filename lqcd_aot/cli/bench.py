@@ -51,9 +51,8 @@ def command(
         for row in rows(bundle, specs, threads=threads, peer=not no_peer, seconds=seconds):
             measured.append(row)
             if not as_json:
-                say(
-                    f"{len(measured)}/{len(specs)} {row['operator']} {format_extents(row['lattice'])} {row['dtype']} {row['gflops']:.1f}"
-                )
+                what = f"{row['operator']} {format_extents(row['lattice'])} {row['dtype']} batch {row['batch']}"
+                say(f"[{len(measured)}/{len(specs)}] {what}: {row['gflops']:.1f} GFLOP/s")
     if as_json and not with_start_up:
         print_json(measured)
     elif as_json:

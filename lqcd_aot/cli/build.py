@@ -119,7 +119,7 @@ def progress(total: int, quiet: bool) -> Iterator[Callable[[Event], None] | None
 
 def _line(event: Event) -> None:
     if event.kind in ("published", "failed", "retrying", "waiting", "shared"):
-        eta = "" if event.eta is None else f", {human_seconds(event.eta)} left"
+        eta = f", {human_seconds(event.eta)} left" if event.eta else ""
         click.echo(f"[{event.done}/{event.total}{eta}] {event.kind} {event.name} {event.detail}".rstrip(), err=True)
 
 

@@ -77,6 +77,9 @@ def _store(path: Path | None) -> Finding:
 
     folder = path or default_store()
     if not folder.exists():
+        parent = next(p for p in folder.absolute().parents if p.exists())
+        if not os.access(parent, os.W_OK):
+            return ("store", False, f"{folder}: cannot be made, {parent} is read-only; use --store DIR or LQCD_AOT_STORE")
         return ("store", True, f"{folder}: not made yet; the first build makes it")
     if not os.access(folder, os.W_OK):
         return ("store", True, f"{folder}: read-only; its artifacts can be used, nothing can be added")

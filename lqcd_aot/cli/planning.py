@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lqcd_aot.settings import default_compiler, default_neuron_compiler, default_store, system_stores
-from lqcd_runtime.errors import CompileError
+from lqcd_runtime.errors import CompileError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from lqcd_aot.build.plan import PlanItem
@@ -42,8 +42,13 @@ class Planned(NamedTuple):
 
 
 def store_folder(given: Path | None) -> Path:
-    """The folder a verb works in: --store, else the default."""
-    return given or default_store()
+    """The folder a verb works in: --store, else the default. Errors: StoreError where a file stands there."""
+    folder = given or default_store()
+    if folder.is_file():
+        raise StoreError(
+            f"store {folder}: is a file", expected="a folder", hint="a bundle is given by its name alone, without --store"
+        )
+    return folder
 
 
 def open_if_there(folder: Path) -> Store | None:
@@ -95,13 +100,30 @@ def make_plan(
     neuron = neuron or default_neuron_compiler()
     toolchain, absent = toolchain_if_there(cc, neuron)
     notes: list[str] = []
-    variants = list(expand(recipe, only_targets=targets or None, say=notes.append))
+    variants = list(expand(recipe, only_targets=[_resolved(t, recipe) for t in targets] or None, say=notes.append))
     if neuron == SIM:
         variants = simulated(variants, notes.append)
     items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)
     narrowed = [*(f"--target {target}" for target in sorted(targets)), *(["--compiler sim"] if neuron == SIM else [])]
     root = " ".join([str(recipe_path.resolve()), *narrowed])
     return Planned(recipe, items, folder, toolchain, absent, root, tuple(notes))
+
+
+def _resolved(target: str, recipe: Recipe) -> str:
+    """`--target host`: the best target of the recipe that this machine can execute. Errors: UsageError where there is none."""
+    if target != "host":
+        return target
+    from lqcd_runtime.target import CPU_TARGETS, rank, this_host
+
+    included = (t for rule in recipe.include for t in rule.target or ())
+    declared = {str(t) for t in (*recipe.axes.target, *included) if t in CPU_TARGETS}
+    runnable = [t for t in declared if this_host().refusal(t) is None]
+    if not runnable:
+        best = this_host().best_target()
+        raise UsageError(
+            "--target host: the recipe has no target this machine can execute", expected=best, found=sorted(declared)
+        )
+    return max(runnable, key=rank)
 
 
 def say_notes(planned: Planned) -> None:

@@ -8,6 +8,7 @@ Source: N. Cabibbo, E. Marinari, Phys. Lett. B 119 (1982) 387 [SU(2) subgroups];
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -176,10 +177,12 @@ def heatbath(
     overrelaxation: int = 1,
     start: str | GaugeField = "cold",
     dtype: torch.dtype = torch.complex128,
+    observer: Callable[[int], None] | None = None,
 ) -> GaugeField:
     """A pure-gauge configuration after `sweeps` heatbath sweeps, each followed by `overrelaxation` overrelaxation sweeps.
 
     beta = 2 Nc / g^2; start: "cold", "hot" (Haar, from `seed`) or a GaugeField; the chain is reproducible by `seed`.
+    observer: called with the number of sweeps done, after each.
     100 sweeps thermalise a small lattice at beta near 6. Errors: UsageError for another start, odd extents, a bad beta.
     """
     from lqcd_aot.core import GaugeField
@@ -197,6 +200,8 @@ def heatbath(
             "heatbath: start is not usable", expected='"cold", "hot" or a GaugeField on geom', found=repr(start)
         )
     chain = Heatbath(links, beta, seed)
-    for _ in range(sweeps):
+    for done in range(1, sweeps + 1):
         chain.sweep(overrelaxation)
+        if observer is not None:
+            observer(done)
     return GaugeField(chain.links.to(dtype), geom)

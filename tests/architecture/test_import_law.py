@@ -18,11 +18,19 @@ FORBIDDEN = [
     (
         "store-knows-no-physics",
         "lqcd_aot.store",
-        ("lqcd_aot.recipe", "lqcd_aot.program", "lqcd_aot.compilers", "lqcd_aot.build", "lqcd_aot.dirac", "lqcd_aot.core", "torch"),
+        (
+            "lqcd_aot.recipe", "lqcd_aot.program", "lqcd_aot.compilers", "lqcd_aot.build", "lqcd_aot.dirac", "lqcd_aot.core",
+            "torch",
+        ),
         "the store must serve any bytes",
     ),
     ("recipes-know-no-store", "lqcd_aot.recipe", ("lqcd_aot.store", "lqcd_aot.build", "torch"), "a recipe plans on a laptop"),
-    ("programs-know-no-store", "lqcd_aot.program", ("lqcd_aot.store", "lqcd_aot.build", "lqcd_aot.recipe"), "a program is a function of its spec"),
+    (
+        "programs-know-no-store",
+        "lqcd_aot.program",
+        ("lqcd_aot.store", "lqcd_aot.build", "lqcd_aot.recipe"),
+        "a program is a function of its spec",
+    ),
     (
         "modules-are-not-templates",
         "lqcd_aot.dirac",
