@@ -21,6 +21,7 @@ On disk: artifacts/README.md. What each file is for:
     layers.py         read-only stores below a store
     gc_mark.py        garbage collection: what goes, and why
     condemned.py      what is unreferenced, and since when
+    departing.py      removals that can be taken back
     gc.py             garbage collection: evict, sweep
     temporaries.py    cleaning tmp/
     verify.py         reading and judging everything

@@ -37,7 +37,7 @@ class Blobs:
         if self._writer.create(path, data):
             return digest
         content = self._content(digest)
-        if content == data and self._is_old(path):
+        if content == data and is_old(self._fs, path):
             # Nothing may refer to it, and garbage collection be about to remove it: a new file of this age is left alone.
             self._writer.replace(path, data)
         elif content != data:
@@ -99,12 +99,6 @@ class Blobs:
             found += [name for name in listed(self._fs, f"{base}/{fan}") if is_key(name) and name[:2] == fan]
         return found
 
-    def _is_old(self, path: str) -> bool:
-        try:
-            return time.time() - self._fs.stat(path).mtime > FRESH_SECONDS
-        except OSError:
-            return True
-
     def _content(self, digest: str) -> bytes | None:
         path = self._layout.blob(digest)
         try:
@@ -129,3 +123,11 @@ def scanned(fs: FileSystem, path: str) -> list[tuple[str, FileStat]]:
         return fs.scan(path)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def is_old(fs: FileSystem, path: str) -> bool:
+    """Whether a file is old enough that a garbage collection under way may have set eyes on it; one that is gone is."""
+    try:
+        return time.time() - fs.stat(path).mtime > FRESH_SECONDS
+    except OSError:
+        return True

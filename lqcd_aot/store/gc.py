@@ -4,9 +4,10 @@ Owns the order, which is what makes it safe without a lock and interruptible any
 1. `gc_mark` reads everything and decides; what is unreferenced, and since when, goes to gc/condemned.json.
 2. Records go, their folders are synchronised, then the mentions in the spec indices go. A pin that came meanwhile brings its
    record back before any byte of it is touched.
-3. Bytes go that have been unreferenced for the grace window, after a second look at records/; each is looked at once more in the
-   call before its removal. A builder that stores bytes which were there already writes them anew (blobs.py), so they are young.
-A run that ends anywhere leaves unreferenced bytes or a stale mention, both harmless; the next run begins by marking again.
+3. Bytes go that have been unreferenced for the grace window, after a second look at records/. A builder that stores bytes or a
+   record that were there already writes them anew, so they are young, and what is found young is given back (departing.py).
+A run that ends anywhere leaves unreferenced bytes or a stale mention, both harmless; the next run gives back what was
+half-removed and begins by marking again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lqcd_aot.store.departing import Departing
 from lqcd_aot.store.gc_mark import Mark, Policy, mark
-from lqcd_aot.store.record_format import parse_record
-from lqcd_aot.store.sealed import seal
 from lqcd_aot.store.temporaries import sweep as sweep_temporaries
 from lqcd_aot.store.writer import translated
+from lqcd_runtime.errors import StoreError
 
 if TYPE_CHECKING:
-    from lqcd_aot.store.record_format import Record
     from lqcd_aot.store.store import Store
 
 BATCH = 1000
@@ -59,20 +59,28 @@ class Collected(NamedTuple):
 def collect(store: Store, policy: Policy | None = None, *, dry_run: bool = False, now: float | None = None) -> Collected:
     """One run. now: seconds since the epoch, for tests. Errors: StoreError; what was removed until then was garbage."""
     policy = policy or Policy()
-    marked = mark(store, policy, now)
-    if dry_run:
-        return _report(store, marked, dry_run=True, temporaries=0, leases=0)
-    store.condemned.write(marked.condemned)
-    evicted = {key: marked.evict[key] for key in _evict(store, marked)}
-    swept = _sweep(store, marked, policy)
     with translated(store.root):
-        for path in marked.files:
-            store.writer.remove(path)
+        if dry_run:
+            return _report(store, mark(store, policy, now), dry_run=True, temporaries=0, leases=0)
+        store.writer.folder(store.layout.folder("gc"))
+        departing = Departing(store.fs, store.layout, store.writer)
+        departing.recover()
+        return _collect(store, policy, mark(store, policy, now), departing)
+
+
+def _collect(store: Store, policy: Policy, marked: Mark, departing: Departing) -> Collected:
+    with contextlib.suppress(StoreError):  # on a full disk the list finds room at the end of the run, when something has gone
+        store.condemned.write(marked.condemned)
+    evicted = {key: marked.evict[key] for key in _evict(store, marked, departing)}
+    left = {key: one for key, one in marked.records.items() if key not in evicted}
+    _tidy_indices(store, frozenset(one.spec_key for one in left.values()))
+    swept = _sweep(store, marked, policy, departing)
+    for path in marked.files:
+        store.writer.remove(path)
     temporaries, leases = sweep_temporaries(store.fs, store.layout), store.leases.drop_over()
     store.roots.drop_over(marked.now)
     gone = frozenset(swept)
     store.condemned.write({digest: at for digest, at in marked.condemned.items() if digest not in gone})
-    left = {key: one for key, one in marked.records.items() if key not in evicted}
     store.records.listing.write(left)
     done = marked._replace(evict=evicted, sweep=swept)
     return _report(store, done, dry_run=False, temporaries=temporaries, leases=leases)
@@ -98,68 +106,46 @@ def _report(store: Store, marked: Mark, *, dry_run: bool, temporaries: int, leas
     )
 
 
-def _evict(store: Store, marked: Mark) -> list[str]:
+def _evict(store: Store, marked: Mark, departing: Departing) -> list[str]:
     """Remove the records, a batch at a time; the build keys that are gone."""
     gone: list[str] = []
     keys = iter(marked.evict)
     while batch := list(islice(keys, BATCH)):
         kept = store.roots.kept(marked.now) | store.leases.live()
-        removed: dict[str, Record] = {}
-        for build_key in batch:
-            record = _take(store, build_key) if build_key not in kept else None
-            if record is not None:
-                removed[build_key] = record
+        taken = [key for key in batch if key not in kept and departing.take_record(key, marked.records[key].stat)]
         # Whoever pins puts the root down first and then looks whether its records are there.
-        pinned = store.roots.kept(marked.now) if removed else frozenset()
-        for build_key in sorted(pinned & removed.keys()):
-            store.writer.create(store.layout.entry("records", build_key), seal(removed.pop(build_key)))
+        pinned = store.roots.kept(marked.now) if taken else frozenset()
+        for key in sorted(pinned & set(taken)):
+            departing.give_back(key)
+        ended = [key for key in taken if key not in pinned and departing.end_record(key)]
         # The records are gone for good before a mention, or a byte of them, goes.
-        for folder in sorted({os.path.dirname(store.layout.entry("records", key)) for key in removed}):
+        for folder in sorted({os.path.dirname(store.layout.entry("records", key)) for key in ended}):
             store.writer.settle(f"{folder}/-")
-        by_spec: dict[str, list[Record]] = {}
-        for record in removed.values():
-            by_spec.setdefault(record["spec_key"], []).append(record)
-        for spec_key, records in by_spec.items():
-            store.specs.forget(spec_key, records, store.records.is_there)
-        gone += removed
+        for spec_key in sorted({marked.records[key].spec_key for key in ended}):
+            store.specs.forget(spec_key, store.records.is_there)
+        gone += ended
     return gone
 
 
-def _take(store: Store, build_key: str) -> Record | None:
-    """Remove a record that still is what was marked; None where it is gone or another one."""
-    path = store.layout.entry("records", build_key)
-    with translated(store.root):
-        try:
-            record = parse_record(store.fs.read(path), build_key)
-        except (FileNotFoundError, ValueError):
-            return None
-        store.writer.remove(path)
-    return record
+def _tidy_indices(store: Store, known: frozenset[str]) -> None:
+    """Remove indices that an interrupted run left without any record."""
+    for spec_key in store.specs.all_keys():
+        if spec_key not in known:
+            store.specs.forget(spec_key, store.records.is_there)
 
 
-def _sweep(store: Store, marked: Mark, policy: Policy) -> tuple[str, ...]:
+def _sweep(store: Store, marked: Mark, policy: Policy, departing: Departing) -> tuple[str, ...]:
     """Remove the bytes; the digests that are gone."""
     if not marked.sweep:
         return ()
     named = frozenset(_named_since(store, marked))
     since = marked.now - policy.grace_seconds
-    gone = []
-    with translated(store.root):
-        for digest in marked.sweep:
-            if digest in named:
-                continue
-            path = store.layout.blob(digest)
-            with contextlib.suppress(FileNotFoundError):
-                if store.fs.stat(path).mtime <= since:
-                    store.fs.unlink(path)
-                    gone.append(digest)
-    return tuple(gone)
+    return tuple(digest for digest in marked.sweep if digest not in named and departing.take_bytes(digest, since))
 
 
 def _named_since(store: Store, marked: Mark) -> Iterator[str]:
     """Digests named by records that were not there, or were others, when the mark was made, or that were kept after all."""
-    with translated(store.root):
-        records, _ = store.records.listing.look()
+    records, _ = store.records.listing.look(marked.records)
     for build_key, one in records.items():
         then = marked.records.get(build_key)
         if then is None or then.stat != one.stat or build_key in marked.evict:

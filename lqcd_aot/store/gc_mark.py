@@ -7,6 +7,7 @@ anything unreadable names.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from lqcd_aot.store.blobs import listed, scanned
 from lqcd_aot.store.fs import FileStat
 from lqcd_aot.store.listing import Listed
-from lqcd_aot.store.writer import translated
 
 if TYPE_CHECKING:
     from lqcd_aot.store.store import Store
@@ -67,14 +67,13 @@ class Mark(NamedTuple):
 
 
 def mark(store: Store, policy: Policy, now: float | None = None) -> Mark:
-    """Decide. Errors: StoreError where anything cannot be read: nothing may be removed on incomplete knowledge."""
+    """Decide. Errors: OSError where anything cannot be read: nothing may be removed on incomplete knowledge."""
     now = time.time() if now is None else now
-    with translated(store.root):
-        # Bytes before records: whoever stores bytes after this look finds them younger than any grace window.
-        blobs = store.blobs.stats()
-        records, _ = store.records.listing.look()
-        files, extra = _evidence(store, policy, now)
-        references = {key: _references(store, key, one) for key, one in records.items()}
+    # Bytes before records: whoever stores bytes after this look finds them younger than any grace window.
+    blobs = store.blobs.stats()
+    records, _ = store.records.listing.look()
+    files, extra = _evidence(store, policy, now)
+    references = {key: _references(store, key, one) for key, one in records.items()}
     evict = _evictions(store, policy, now, records, references, blobs)
     before = {digest for outputs in references.values() for digest in outputs}
     referenced = extra | {digest for key, outputs in references.items() if key not in evict for digest in outputs}
@@ -94,11 +93,11 @@ def _references(store: Store, build_key: str, one: Listed) -> frozenset[str]:
     """Digests a record names; of one that cannot be read as ours, everything in it that looks like one."""
     if one.outputs is not None:
         return frozenset(digest for digest, _ in one.outputs)
-    try:
-        data = store.fs.read(store.layout.entry("records", build_key))
-    except FileNotFoundError:
-        return frozenset()
-    return frozenset(found.decode() for found in _DIGEST.findall(data))
+    for _ in range(2):  # a network file system may show a new name before its bytes: open by path once more
+        with contextlib.suppress(FileNotFoundError):
+            data = store.fs.read(store.layout.entry("records", build_key))
+            return frozenset(found.decode() for found in _DIGEST.findall(data))
+    return frozenset()
 
 
 def _evictions(

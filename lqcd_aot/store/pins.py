@@ -24,7 +24,8 @@ def pin(store: Store, kind: str, name: str, build_keys: Iterable[str], *, second
     keys = sorted(set(build_keys))
     before = store.roots.get(kind, name)
     changed = store.roots.put(kind, name, keys, seconds=seconds)
-    absent = [key for key in keys if store.record(key) is None]
+    # Twice: a network file system may show a name late.
+    absent = [key for key in keys if store.record(key) is None and store.record(key) is None]
     if not absent:
         return changed
     if before is not None:

@@ -7,9 +7,10 @@ be used (broken, or naming absent bytes) is a miss. Reading never writes; the ne
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from lqcd_aot.store.blobs import Blobs, listed
+from lqcd_aot.store.blobs import Blobs, is_old, listed
 from lqcd_aot.store.corrupt import Quarantine
 from lqcd_aot.store.fs import FileSystem
 from lqcd_aot.store.layout import Layout, is_key
@@ -31,6 +32,7 @@ from lqcd_runtime.errors import StoreError
 
 PUBLISH_ATTEMPTS = 3
 _OUTPUTS = b'"outputs":'
+_SPEC_KEY = re.compile(rb'"spec_key":"([0-9a-f]{64})"')
 _DECODER = json.JSONDecoder()
 
 
@@ -42,7 +44,7 @@ class Records:
     ) -> None:
         self._fs, self._layout, self._writer = fs, layout, writer
         self._quarantine, self._problems, self._blobs = quarantine, problems, blobs
-        self.listing = Listing(fs, layout, writer, self._quick_outputs)
+        self.listing = Listing(fs, layout, writer, self._quick)
 
     def get(self, build_key: str) -> Record | None:
         """The record, or None where there is none that can be used; what is wrong with it is then among the problems."""
@@ -119,11 +121,12 @@ class Records:
             winner, fact = self.examine(build_key)
             if winner is not None:
                 return self._compare(record, winner)
-            if fact is None:
-                # The name is taken, yet not visible here (a network file system's negative cache, or a later schema): our own
-                # bytes are good, and whoever reads the other record finds its bytes too.
-                return Published(record, "reused")
-            self.put_aside(build_key, fact)
+            if fact is not None:
+                self.put_aside(build_key, fact)
+        if fact is None:
+            # The name is taken, yet not visible here (a network file system's negative cache, or a later schema): our own
+            # bytes are good, and whoever reads the other record finds its bytes too.
+            return Published(record, "reused")
         raise StoreError(
             f"record {build_key[:16]}: other processes keep writing a broken one in store {self._layout.root}",
             found=fact,
@@ -145,6 +148,10 @@ class Records:
     def _compare(self, record: Record, winner: Record) -> Published:
         mine, theirs = _digests(record), _digests(winner)
         if mine == theirs:
+            path = self._layout.entry("records", record["build_key"])
+            if is_old(self._fs, path):
+                # Garbage collection goes by age: what was just built again is as good as new.
+                self._writer.replace(path, seal(winner))
             return Published(winner, "reused")
         divergence: dict[str, Any] = {
             "schema": DIVERGENCE_SCHEMA,
@@ -166,18 +173,19 @@ class Records:
                 return f"output {name} has {output['size']} bytes, its blob {output['sha256'][:16]} has {size}"
         return None
 
-    def _quick_outputs(self, build_key: str) -> Outputs | None:
+    def _quick(self, build_key: str) -> tuple[Outputs, str] | None:
+        """((digest, size) of each output, spec key) of an intact record, without reading all of its JSON."""
         try:
             data = self._fs.read(self._layout.entry("records", build_key))
-            at = data.find(_OUTPUTS)
+            at, spec = data.find(_OUTPUTS), _SPEC_KEY.search(data)
             # Canonical JSON sorts names, so the record's own key comes first: a record under another's name is none.
-            if at < 0 or not data.startswith(b'{"build_key":"%b"' % build_key.encode()) or not is_intact(data):
+            if at < 0 or not data.startswith(b'{"build_key":"%b"' % build_key.encode()) or not is_intact(data) or spec is None:
                 return None
             outputs, _ = _DECODER.raw_decode(data[at + len(_OUTPUTS) :].decode("ascii"))
             check_outputs(outputs)
         except (OSError, ValueError):
             return None
-        return tuple((output["sha256"], output["size"]) for output in outputs.values())
+        return tuple((output["sha256"], output["size"]) for output in outputs.values()), spec[1].decode()
 
 
 def _digests(record: Record) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ made anew, and a writer looks again after writing because another one may have r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from lqcd_aot.store.blobs import listed
@@ -14,7 +14,7 @@ from lqcd_aot.store.fs import FileSystem
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.leases import Leases
 from lqcd_aot.store.record_format import SPEC_SCHEMA, Record, parse_index
-from lqcd_aot.store.sealed import seal
+from lqcd_aot.store.sealed import seal, unseal
 from lqcd_aot.store.writer import Writer
 
 ATTEMPTS = 8
@@ -58,34 +58,33 @@ class Specs:
             finally:
                 lease.release()
 
-    def forget(self, spec_key: str, gone: Iterable[Record], is_there: Callable[[str], bool]) -> None:
-        """Take evicted records of one spec out of its index; without any left, the index goes too. Errors: StoreError.
+    def forget(self, spec_key: str, is_there: Callable[[str], bool]) -> None:
+        """Take records that are gone out of an index; without any left, the index goes too. Errors: StoreError.
 
         is_there(build_key) is asked before and after: a record that was published again meanwhile stays named.
         """
-        named = {record["build_key"]: record for record in gone if not is_there(record["build_key"])}
         now = self.get(spec_key)
-        rest = {target: key for target, key in now.items() if key not in named}
+        rest = {target: key for target, key in now.items() if is_there(key)}
         if rest == now:
             return
         path = self._layout.entry("specs", spec_key)
-        if any(map(is_there, rest.values())):
+        try:
+            spec = unseal(self._fs.read(path))["spec"]
+        except FileNotFoundError:
+            return  # another collection was faster
+        if rest:
             lease = self._leases.wait(spec_key, seconds=LEASE_SECONDS)
             try:
-                spec = next(iter(named.values()))["spec"]
                 self._writer.replace(path, seal({"schema": SPEC_SCHEMA, "spec_key": spec_key, "spec": spec, "records": rest}))
             finally:
                 lease.release()
         else:
             self._writer.remove(path)
         # Another writer may have published between the look and the change, and found itself named still.
-        for target, key in now.items():
-            if key in named and is_there(key):
-                self.merge(spec_key, named[key]["spec"], {target: key})
         later = self.get(spec_key)
-        for target, key in rest.items():
-            if later.get(target) is None and is_there(key):
-                self.merge(spec_key, next(iter(named.values()))["spec"], {target: key})
+        for target, key in now.items():
+            if target not in later and is_there(key):
+                self.merge(spec_key, spec, {target: key})
 
     def all_keys(self) -> list[str]:
         """Every spec key that has an index file."""

@@ -145,7 +145,8 @@ class Store:
     def verify(self, *, repair: bool = False, quick: bool = False) -> VerifyReport:
         """Read every byte and judge it. repair: put aside what is wrong, and make the spec indices anew. quick: bytes whose
         file has the size, mtime and inode it had when they were last verified are not read again."""
-        return verify(self, repair=repair, quick=quick)
+        with translated(self.root):
+            return verify(self, repair=repair, quick=quick)
 
     def sweep_temporaries(self) -> int:
         """Remove temporary files of dead writers; returns how many."""

@@ -67,6 +67,13 @@ class Writer:
             self._fs.rename(source, target)
             self._fs.fsync_dir(os.path.dirname(source))
 
+    def place(self, source: str, path: str) -> bool:
+        """Give a complete file of the store the name `path`, unless that is taken; `source` is gone after either.
+
+        Errors: as the system gives them.
+        """
+        return self._place(source, path, replace=False)
+
     def settle(self, path: str) -> None:
         """Make durable the entry that another writer, perhaps killed since, gave this name. Errors: StoreError."""
         with translated(self._layout.root), contextlib.suppress(FileNotFoundError):

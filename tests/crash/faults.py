@@ -17,6 +17,7 @@ READS = ("read", "stat", "listdir", "scan")
 PASSING = ("EINTR", "ESTALE", "EBUSY")
 LASTING = ("ENOSPC", "EDQUOT", "EROFS")
 KILLS = ("kill before", "kill after")
+LATE = "late visibility"
 KINDS = (*KILLS, "EIO", *PASSING, "EBUSY after", *LASTING, "short write", "short write then kill")
 
 
@@ -32,10 +33,14 @@ class FaultyFileSystem:
     EINTR, ESTALE, EBUSY      that call fails once; made again it succeeds. "EBUSY after": it took effect, and says it did not
     ENOSPC, EDQUOT, EROFS     that call and every later one that writes fail
     short write               write() takes one byte only; "then kill": and the process ends
+    late visibility           a read or stat finds nothing there once (not among KINDS: not every call can)
+    meanwhile                 before that call another process does `other`, from beginning to end
     """
 
-    def __init__(self, inner: FileSystem, at: int | None = None, kind: str = "") -> None:
-        self.inner, self.at, self.kind = inner, at, kind
+    def __init__(
+        self, inner: FileSystem, at: int | None = None, kind: str = "", other: Callable[[], object] = lambda: None
+    ) -> None:
+        self.inner, self.at, self.kind, self.other = inner, at, kind, other
         self.calls: list[str] = []
         self.dead = False
 
@@ -58,6 +63,10 @@ class FaultyFileSystem:
                 call()
             self.dead = True
             raise Killed
+        if self.kind == "meanwhile":
+            self.other()
+        if self.kind == LATE:
+            raise FileNotFoundError(errno.ENOENT, "ENOENT")
         if self.kind == "EBUSY after":
             call()
             raise OSError(errno.EBUSY, "EBUSY")

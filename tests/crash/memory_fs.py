@@ -57,6 +57,14 @@ class MemoryFileSystem:
         survivor.root = copy(self.root)
         return survivor
 
+    def settle(self) -> None:
+        """Everything written until now is on the disk."""
+        left = [self.root]
+        while left:
+            node = left.pop()
+            node.durable_data, node.durable_entries = node.data, dict(node.entries)
+            left += node.entries.values()
+
     def open_new(self, path: str, mode: int) -> int:
         folder, name = self._parent(path)
         if name in folder.entries:

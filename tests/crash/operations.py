@@ -1,0 +1,114 @@
+"""The table of everything that writes, for the enumeration of faults (test_operations.py). Who adds a way to write adds a row.
+
+An operation is done in a store in memory at ROOT. `before` makes the old state; `run` may be done any number of times; `holds`
+asserts what must be true of the store at any moment after, whether `run` came to its end or not; `done`, what is true after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lqcd_aot.store import Store
+from lqcd_aot.store.gc import collect
+from lqcd_aot.store.gc_mark import DAY, Policy
+from lqcd_aot.store.pins import pin
+from tests.crash.memory_fs import MemoryFileSystem
+from tests.crash.records_for_tests import key, publish
+
+ROOT = "/cluster/store"
+AT_ONCE = Policy(keep_seconds=DAY, grace_seconds=0)
+BESIDE = Policy(keep_seconds=DAY, grace_seconds=3600)
+JUNK = b"nothing names these bytes"
+
+
+class Operation(NamedTuple):
+    before: Callable[[MemoryFileSystem, Store], object]
+    run: Callable[[Store], object]
+    holds: Callable[[Store], object]
+    done: Callable[[Store], object]  # False is as bad as an assertion
+
+
+def loads(store: Store, name: str) -> None:
+    """The record is there, its bytes are right, and its spec leads to it."""
+    record = store.record(key(name))
+    assert record is not None, name
+    assert store.read_blob(record["outputs"]["code"]["sha256"])
+    assert key(name) in {found["build_key"] for found in store.records_of_spec(record["spec_key"]).values()}
+
+
+def loads_or_misses(store: Store, name: str) -> None:
+    """As `loads`, or no file of that name: never a record without its bytes."""
+    if store.records.is_there(key(name)):
+        loads(store, name)
+
+
+def old_and_new(fs: MemoryFileSystem, store: Store) -> None:
+    """kept: rooted and old; old: neither rooted nor young, alone in its spec; other: the same beside kept; young. And junk."""
+    publish(store, "kept", spec="shared spec")
+    publish(store, "other", spec="shared spec", target="x86-64-v2")
+    publish(store, "old", spec="spec of old")
+    publish(store, "young", spec="spec of young")
+    store.roots.put("recipe", "/recipes/a.toml", [key("kept")])
+    junk = store.put_blob(JUNK)
+    for name in ("kept", "other", "old"):
+        record = store.record(key(name))
+        assert record is not None
+        fs.age(store.layout.entry("records", key(name)), 40 * DAY)
+        fs.age(store.layout.blob(record["outputs"]["code"]["sha256"]), 40 * DAY)
+    fs.age(store.layout.blob(junk), 40 * DAY)
+    # What an earlier run found, long enough ago.
+    store.condemned.write({junk: 1})
+
+
+def kept_and_young_are_there(store: Store) -> None:
+    loads(store, "kept")
+    loads(store, "young")
+    loads_or_misses(store, "old")
+    loads_or_misses(store, "other")
+
+
+def collected(store: Store) -> None:
+    assert not store.records.is_there(key("old"))
+    assert not store.records.is_there(key("other"))
+    assert store.specs.get(key("spec of old")) == {}
+    assert key("kept") in store.specs.get(key("shared spec")).values()
+    assert len(store.blobs.digests()) == 2
+
+
+def pinned(store: Store) -> None:
+    (root,) = [root for root in store.roots.all() if root.kind == "pin"]
+    assert root.build_keys == (key("old"),)
+    assert key("old") in store.roots.kept(0.0)
+
+
+def damaged(fs: MemoryFileSystem, store: Store) -> None:
+    old_and_new(fs, store)
+    record = store.record(key("old"))
+    assert record is not None
+    fs.damage(store.layout.blob(record["outputs"]["code"]["sha256"]), b"rotten")
+    fs.unlink(store.layout.entry("specs", key("spec of young")))
+
+
+def repaired(store: Store) -> None:
+    assert store.verify().problems == ()
+    loads(store, "young")
+    assert store.record(key("old")) is None
+
+
+def nothing(store: Store) -> None:
+    """Nothing more to hold."""
+
+
+OPERATIONS: dict[str, Operation] = {
+    "gc": Operation(old_and_new, lambda s: collect(s, AT_ONCE), kept_and_young_are_there, collected),
+    "gc with grace": Operation(old_and_new, lambda s: collect(s, BESIDE), kept_and_young_are_there, nothing),
+    "pin": Operation(old_and_new, lambda s: pin(s, "pin", "mine", [key("old")]), kept_and_young_are_there, pinned),
+    "unpin": Operation(
+        lambda fs, s: (old_and_new(fs, s), pin(s, "pin", "mine", [key("old")])),
+        lambda s: s.roots.remove("pin", "mine"),
+        kept_and_young_are_there,
+        lambda s: [root.kind for root in s.roots.all()] == ["recipe"],
+    ),
+    "verify --repair": Operation(damaged, lambda s: s.verify(repair=True), lambda s: loads(s, "kept"), repaired),
+}
