@@ -127,6 +127,20 @@ def test_the_size_of_the_source_does_not_matter(small, method, size):
     assert np.linalg.norm(x / size - ordinary) < 1e-7 * np.linalg.norm(ordinary)
 
 
+@pytest.mark.parametrize(
+    ("size", "reason"), [(1e-20, "converged"), (1e-42, "stagnated"), (1e-46, "stagnated"), (1e39, "not_finite")]
+)
+def test_a_solution_its_dtype_cannot_hold_is_not_converged(small, size, reason):
+    D, b = small
+    single = NumpyWilson(D.periodic_links, D.mass, D.t_boundary, dtype="float32")
+    x, info = solve(single, b[:1] * size, tol=1e-4)
+    assert info.reason == reason
+    if info.converged:
+        assert max(relative(D.apply, x.astype(complex) / size, b[:1])) <= 1e-4
+    else:
+        assert not info.final_residual <= 1e-4 and "does not fit into complex64" in info.prose
+
+
 def test_a_start_vector_shortens_the_solve_and_an_exact_one_ends_it(small):
     D, b = small
     x, info = solve(D, b, tol=1e-10)

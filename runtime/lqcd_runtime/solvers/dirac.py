@@ -19,6 +19,7 @@ from lqcd_runtime.solvers.choice import choose
 from lqcd_runtime.solvers.compiled import solve_compiled
 from lqcd_runtime.solvers.gcr import gcr
 from lqcd_runtime.solvers.mixed import defect_correction
+from lqcd_runtime.solvers.result import Reason
 from lqcd_runtime.sources import QuarkSource
 
 TYPE_CHECKING = False
@@ -109,10 +110,32 @@ def solve(
         else:
             x, info = _on_host(D, choice.inner, unit, tol, method, max_iterations, guess, observer)
         if unit is not columns:
-            space.scale(x, sizes)
+            _scale_back(D, x, unit, sizes, tol, info)
     info.engine = choice.words
     info.flops = info.applications * float(getattr(D, "flops", 0.0))
     return (x[0] if single else x), info
+
+
+def _scale_back(D: DiracLike, x: NDArray[Any], b: NDArray[Any], sizes: list[float], tol: float, info: SolveInfo) -> None:
+    """x times the size of its column, in place; where its dtype loses digits at that size, the residual is judged once more.
+
+    b: the right-hand side of unit size. What comes back from the scaled x is applied to, so a solution that became infinite,
+    zero or too coarse is not called converged.
+    """
+    limits = np.finfo(x.dtype)
+    extreme = [c for c, size in enumerate(sizes) if not np.sqrt(limits.tiny) <= size <= np.sqrt(limits.max)]
+    space.scale(x, sizes)
+    for c in extreme:
+        column, kept = info.columns[c], (x[c].astype(np.complex128) / sizes[c]).astype(x.dtype)
+        if not column.converged:
+            continue
+        one = b[c : c + 1]
+        residual = space.norms(one - D.apply(kept[None]).astype(np.complex128))[0] / (space.norms(one)[0] or 1.0)
+        if residual <= tol:
+            continue
+        column.reason = Reason.STAGNATED if np.isfinite(residual) else Reason.NOT_FINITE
+        column.final_residual = residual
+        column.note = f"a solution of size {sizes[c]:.0e} does not fit into {x.dtype}; scale the quark source or take float64"
 
 
 def _on_host(
