@@ -28,6 +28,7 @@ REFUSED = [
     (Spec("wilson", LATTICE, "float32", storage="float64"), "x86-64-v3", "stores what it computes in"),
     (Spec("wilson", LATTICE, "bfloat16"), "x86-64-v3", "do not compute in bfloat16"),
     (Spec("wilson_cg_chunk", LATTICE, iterations=8), "x86-64-v3", "needs no chunks"),
+    (Spec("wilson", (99999, 99999, 4, 4)), "x86-64-v3", "too large"),
     (Spec("wilson", LATTICE, shards=3), "x86-64-v3", "divide T"),
     (Spec("wilson", LATTICE, shards=0), "x86-64-v3", "divide T"),
     (Spec("wilson", LATTICE, batch=0), "x86-64-v3", "batch"),

@@ -9,6 +9,7 @@ from lqcd_aot.program.cpu.sources import reachable
 from lqcd_aot.program.model import Program
 from lqcd_runtime.digest import hex_float
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.geometry import format_extents, volume
 from lqcd_runtime.signature import OPERATORS, Spec
 from lqcd_runtime.target import CPU_TARGETS
 
@@ -31,6 +32,8 @@ SOLVER_ENTRY = {
 FUSED_ENTRY = "dirac_blocks.cpp"
 BAKEABLE = ("mass", "csw", "mu")
 LARGEST_BATCH = 64
+# Site numbers of a batch fit a signed 32-bit integer; one more would be beyond any machine's memory anyway.
+LARGEST_SITES = 2**31 - 1
 
 
 def program_for(spec: Spec, target: str) -> Program:
@@ -96,6 +99,9 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
         return _no(spec, "the templates are written for three colours", "nc = 3", f"nc = {spec.nc}")
     if spec.storage != spec.dtype:
         return _no(spec, "a CPU artifact stores what it computes in", f"storage = {spec.dtype}", f"storage = {spec.storage}")
+    if volume(spec.lattice) * spec.batch > LARGEST_SITES:
+        found = f"{format_extents(spec.lattice)} with batch {spec.batch}"
+        return _no(spec, "the lattice is too large for one artifact", f"at most {LARGEST_SITES} sites times batch", found)
     if spec.kind == "dirac":
         return _refuse_dirac(spec)
     if spec.kind == "solver":
