@@ -17,6 +17,7 @@ def environment(store: Path | None = None, **changes: str) -> dict[str, str]:
     env["PATH"] = f"{BIN}{os.pathsep}{env.get('PATH', '')}"
     if store is not None:
         env["LQCD_AOT_STORE"] = str(store)
+        env["LQCD_AOT_CONFIG"] = str(store.parent / "settings")
     return {**env, **changes}
 
 
