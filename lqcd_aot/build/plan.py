@@ -103,7 +103,8 @@ class _Planner:
         self.program_for = program_for
         self.store, self.toolchain, self.retry_failed = store, toolchain, retry_failed
         # One walk over each folder; asking the store once a variant would take as many file operations as there are variants.
-        self.usable = store.list_build_keys() if store else []
+        self.usable_in = store.usable() if store else {}
+        self.usable = sorted(self.usable_in)
         self.usable_set = frozenset(self.usable)
         self.failed = frozenset(store.failures.all_keys() if store else ())
         self.explainer = Explainer(store, self.usable_set)
@@ -130,7 +131,7 @@ class _Planner:
         program = self.program_for(spec, target)
         spec_key, key = both_keys(spec, program.digest, *self.compiler[target], target, variant.salt)
         if key.hex in self.usable_set:
-            reason = f"artifact {key.hex[:12]} is in the store"
+            reason = f"artifact {key.hex[:12]} is in {self.where(key.hex)}"
             return PlanItem(variant, spec_key, key, program, "reuse", reason)
         failed = self.failed_before(key.hex) if key.hex in self.failed and not self.retry_failed else None
         if failed is not None:
@@ -152,9 +153,14 @@ class _Planner:
         spec_key = variant.spec.key
         found = self.store.spec_index(spec_key).get(variant.target) if self.store else None
         if found in self.usable_set:
-            reason = f"artifact {str(found)[:12]} is in the store; whether it is current cannot be told: {why}"
+            reason = f"artifact {str(found)[:12]} is in {self.where(str(found))}; whether it is current cannot be told: {why}"
             return PlanItem(variant, spec_key, None, None, "reuse", reason, reused=found)
         return PlanItem(variant, spec_key, None, None, "blocked", f"not in the store, and {why}")
+
+    def where(self, build_key: str) -> str:
+        """The store, or the layer below it, that has an artifact."""
+        root = self.usable_in[build_key]
+        return "the store" if self.store is None or root == self.store.root else f"the store {root} below it"
 
     def failed_before(self, build_key: str) -> str | None:
         failure = self.store.failure(build_key) if self.store else None

@@ -20,6 +20,7 @@ VERBS = {
     "ls": ("ls", "List the artifacts of a store or bundle."),
     "show": ("show", "Print the record of one artifact."),
     "why": ("why", "Explain a hit or a miss: the nearest artifact and the differing fields."),
+    "diff": ("diff", "What differs between two artifacts, bundles, stores or variants."),
     "pack": ("pack", "Write the artifacts of a recipe as one bundle file."),
     "inspect": ("inspect", "What a bundle or store holds and what of it this machine can run."),
     "selfcheck": ("selfcheck", "Replay every witness on this machine."),

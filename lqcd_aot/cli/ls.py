@@ -22,8 +22,10 @@ def command(path: Path | None, operator: str | None, target: str | None, as_json
     if as_json:
         print_json(rows)
         return
-    columns = ("name", "build_key", "size", "witness")
-    print_table(columns, ([r["name"], str(r["build_key"])[:12], human_bytes(int(str(r["size"]))), r["witness"]] for r in rows))
+    layered = len({r["layer"] for r in rows}) > 1
+    columns = ("name", "build_key", "size", "witness", *(("layer",) if layered else ()))
+    cells = ([r["name"], str(r["build_key"])[:12], human_bytes(int(str(r["size"]))), r["witness"]] for r in rows)
+    print_table(columns, ([*cell, *((r["layer"],) if layered else ())] for cell, r in zip(cells, rows, strict=True)))
 
 
 def _rows(path: Path, operator: str | None, target: str | None) -> Iterator[dict[str, object]]:
@@ -40,4 +42,5 @@ def _rows(path: Path, operator: str | None, target: str | None) -> Iterator[dict
                     "sha256": entry.code["sha256"],
                     "size": entry.code["size"],
                     "witness": entry.witness_status,
+                    "layer": bundle.layer_of(entry),
                 }

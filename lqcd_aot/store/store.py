@@ -135,8 +135,14 @@ class Store:
 
     def list_build_keys(self) -> list[str]:
         """Build keys that can be used (record intact, bytes there), sorted; made for plans of 10,000 variants."""
-        own = self.records.usable()
-        return sorted({*own, *(key for layer in self.lower for key in layer.list_build_keys())}) if self.lower else own
+        return sorted(self.usable())
+
+    def usable(self) -> dict[str, str]:
+        """{build key that can be used: folder of the store that has it}; this store goes before the layers below it."""
+        found: dict[str, str] = {}
+        for store in reversed((self, *self.lower)):
+            found.update(dict.fromkeys(store.records.usable(), store.root))
+        return found
 
     def lease(self, build_key: str, *, seconds: float) -> Lease | None:
         """The right to build a key, or None while another live process has it. Only saves work."""

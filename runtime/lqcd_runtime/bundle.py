@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.neff_solver import ChunkSolver
     from lqcd_runtime.operator import DiracOperator
     from lqcd_runtime.select import Selection
+    from lqcd_runtime.store_layers import LayeredFolder
     from lqcd_runtime.store_reader import StoreFolder
     from lqcd_runtime.target import Host
 
@@ -38,16 +39,16 @@ def open_bundle(path: str | os.PathLike[str]) -> Bundle:
     """
     text = os.fspath(path)
     if os.path.isdir(text):
-        from lqcd_runtime.store_reader import StoreFolder
+        from lqcd_runtime.store_layers import open_layers
 
-        return Bundle(StoreFolder(text))
+        return Bundle(open_layers(text))
     return Bundle(BundleFile(text))
 
 
 class Bundle:
     """Prebuilt artifacts, ready to be selected and loaded. A context manager; safe to share between threads."""
 
-    def __init__(self, source: BundleFile | StoreFolder) -> None:
+    def __init__(self, source: BundleFile | StoreFolder | LayeredFolder) -> None:
         import weakref
 
         self.source = source
@@ -89,6 +90,10 @@ class Bundle:
         import json
 
         return dict(json.loads(self.source.record(build_key)))
+
+    def layer_of(self, entry: Entry) -> str:
+        """Where an entry comes from: the bundle file, or the folder of the store that gives it."""
+        return self.source.layer_of(entry.build_key)
 
     def select(self, spec: Spec, host: Host | None = None, engine: str | None = None) -> Selection:
         """The artifact of a spec for a host (this one by default), and a decision for every candidate.

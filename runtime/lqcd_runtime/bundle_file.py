@@ -200,6 +200,10 @@ class BundleFile:
         self._same(sha256_hex(data), self._listed[name]["sha256"], name)
         return data
 
+    def layer_of(self, build_key: str) -> str:
+        """Where a record comes from: this file."""
+        return self.path
+
     def _member(self, name: str) -> bytes:
         """A private copy of a member found by its name in the central directory, unchecked."""
         at = self._map.find(name.encode("ascii"), self._central) if self._map is not None else -1

@@ -141,10 +141,8 @@ def _absent(spec: Spec, decisions: tuple[Accepted | Rejected, ...], near: Entry 
     details = [str(d) for d in decisions]
     differing: dict[str, tuple[object, object]] = {}
     if near is not None:
-        # The digest in `constants` says nothing to a person; `baked` shows the values.
-        differing = {k: v for k, v in spec.differs(near.spec).items() if k != "constants"}
-        details.append(f"nearest: {near.name}")
-        details += [f"  {field}: asked {asked}, it has {has}" for field, (asked, has) in differing.items()]
+        lines, differing = explain_nearest(spec, near)
+        details += lines
     return NoVariant(
         f"no variant of {where} is {spec.name}",
         details=details,
@@ -153,6 +151,14 @@ def _absent(spec: Spec, decisions: tuple[Accepted | Rejected, ...], near: Entry 
         nearest=near.name if near else None,
         differing=differing,
     )
+
+
+def explain_nearest(spec: Spec, near: Entry) -> tuple[list[str], dict[str, tuple[object, object]]]:
+    """(lines that say which entry is nearest and in what it differs, {field: (asked, it has)}): one text for all who tell it."""
+    # The digest in `constants` says nothing to a person; `baked` shows the values.
+    differing = {k: v for k, v in spec.differs(near.spec).items() if k != "constants"}
+    lines = [f"  {field}: asked {asked}, it has {has}" for field, (asked, has) in differing.items()]
+    return [f"nearest: {near.name}", *lines], differing
 
 
 def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
