@@ -11,6 +11,7 @@ even_odd.py        EvenOddWilsonDslash, WilsonSchur
 clover_schur.py    CloverSchur
 split.py           SplitForm: real and imaginary parts as separate real tensors
 judge.py           operator word -> complex128 result
+iterates.py        solver word -> iterate in complex128, with a bound on what rounding may do
 """
 
 from lqcd_aot.dirac.clover import CloverWilsonDirac, compute_clover
