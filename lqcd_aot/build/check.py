@@ -11,7 +11,7 @@ import threading
 from typing import Any, NamedTuple, Protocol
 
 from lqcd_aot.build.replay_child import ReplayProcess
-from lqcd_aot.build.witness import load_judges, make_witness
+from lqcd_aot.build.witness import Judge, load_judges
 from lqcd_aot.store import Record, Store
 from lqcd_runtime.errors import CorruptError, WitnessMismatch
 from lqcd_runtime.manifest import entry_dict
@@ -33,7 +33,7 @@ class Checker(Protocol):
     """What `build` asks of every artifact before it is published."""
 
     def check(self, spec: Spec, record: Record, code: bytes, timeout: float) -> Checked:
-        """The witness and its outcome, for a record that has none yet. Errors: WitnessMismatch."""
+        """The witness and its outcome, for a record that has none yet. Errors: WitnessMismatch; CompileError ("interrupted")."""
 
     def interrupt(self) -> None:
         """The build was stopped: end what a check waits for. May be called again and again."""
@@ -51,6 +51,7 @@ class WitnessChecker:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._child = ReplayProcess()
+        self._judge = Judge()
         self._lock = threading.Lock()
         # Loading torch takes seconds; it happens while the first compiles run.
         threading.Thread(target=load_judges, daemon=True).start()
@@ -58,7 +59,7 @@ class WitnessChecker:
     def check(self, spec: Spec, record: Record, code: bytes, timeout: float) -> Checked:
         """See `Checker`."""
         name = f"{spec.name}@{record['target']}"
-        witness = make_witness(spec)
+        witness = self._judge.make_witness(spec)
         refusal = cannot_replay(record["target"])
         if refusal is not None:
             return Checked(witness, f"unchecked: {refusal}", refusal)
@@ -67,8 +68,8 @@ class WitnessChecker:
             reason = f"no {builder_spec(spec).name}@{record['target']} in the store that makes its blocks"
             return Checked(witness, f"unchecked: {reason}", reason)
         entry = {**entry_dict(record), "witness": witness, "witness_status": PASSED}
-        with self._lock:
-            replayed = self._child.replay(entry, code, builder, timeout=timeout)
+        with self._judge.whole(spec) as answer, self._lock:
+            replayed = self._child.replay(entry, code, builder, answer, timeout=timeout)
         if not replayed.passed:
             raise WitnessMismatch(
                 f"artifact {name}: does not agree with its witness",
@@ -84,8 +85,9 @@ class WitnessChecker:
         self._child.interrupt()
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process, forget the judged answers."""
         self._child.close()
+        self._judge.close()
 
     def _builder(self, spec: Spec, target: str) -> tuple[dict[str, Any], bytes] | None:
         record = self._store.records_of_spec(builder_spec(spec).key).get(target)

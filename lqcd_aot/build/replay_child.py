@@ -4,7 +4,10 @@ Owns both ends: `ReplayProcess` on the side of the build, and `main` in the chil
 scribble over memory; here that is one failed variant and not a dead build. The child lives as long as the build, and is started
 anew after a crash. It imports the runtime only.
 
-    request   u32 length, JSON {"entry", "builder"}; then for each of the two that is not null u64 length, machine code
+Every component is compared with the whole judged answer, which the child reads from a file (build/answers.py), and the artifact
+runs with several numbers of threads.
+
+    request   u32 length, JSON {"entry", "builder", "judged"}; then for entry, and builder if not null, u64 length, machine code
     answer    one line of JSON: {"passed", "worst", "bound", "text"} or {"error"}
 """
 
@@ -21,6 +24,9 @@ import sys
 import time
 from typing import IO, Any, NamedTuple
 
+from lqcd_runtime.errors import CompileError
+from lqcd_runtime.signature import Spec
+
 ANSWER_BYTES = 1 << 16
 
 
@@ -36,6 +42,7 @@ class ReplayProcess:
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[bytes] | None = None
+        self._interrupted = False
 
     def __enter__(self) -> ReplayProcess:
         return self
@@ -44,16 +51,20 @@ class ReplayProcess:
         self.close()
 
     def replay(
-        self, entry: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None, *, timeout: float
-    ) -> Replayed:
+        self, entry: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None,
+        judged: dict[str, Any] | None = None, *, timeout: float,
+    ) -> Replayed:  # fmt: skip
         """Run the witness of an entry (a record without its components) through `code`.
 
-        builder: entry and code of the artifact that makes the blocks of a fused operator. timeout: seconds. A crash, a hang and
-        a refusal to load are answers like a wrong number: passed is False.
+        builder: entry and code of the artifact that makes the blocks of a fused operator. judged: arguments of `answers.opened`,
+        the whole answer. timeout: seconds. A crash, a hang and a refusal to load are answers like a wrong number: not passed.
+        Errors: CompileError of class "interrupted" once `interrupt` was called: it says nothing of the artifact.
         """
+        if self._interrupted:
+            raise _stopped(entry)
         child = self._running()
         try:
-            _send(child.stdin, entry, code, builder)
+            _send(child.stdin, entry, code, builder, judged)
             line = _receive(child.stdout, time.monotonic() + timeout)
         except BrokenPipeError:
             line = b""
@@ -63,6 +74,8 @@ class ReplayProcess:
         except BaseException:
             self.close()  # the two ends no longer agree on where a request begins
             raise
+        if not line and self._interrupted:
+            raise _stopped(entry)
         if not line:
             status = child.wait()
             self.close()
@@ -71,7 +84,11 @@ class ReplayProcess:
         return Replayed(bool(answer.get("passed")), str(answer.get("text") or answer.get("error")))
 
     def interrupt(self) -> None:
-        """From another thread: end the child, so that a replay under way answers."""
+        """From another thread: end the child, so that a replay under way ends; it and later ones raise."""
+        self._interrupted = True
+        self._kill()
+
+    def _kill(self) -> None:
         child = self._child
         if child is not None and child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -79,7 +96,7 @@ class ReplayProcess:
 
     def close(self) -> None:
         """End the child, whatever it is doing."""
-        self.interrupt()
+        self._kill()
         child, self._child = self._child, None
         if child is not None:
             child.wait()
@@ -103,9 +120,17 @@ class ReplayProcess:
         return self._child
 
 
-def _send(pipe: IO[bytes] | None, entry: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None) -> None:
+def _stopped(entry: dict[str, Any]) -> CompileError:
+    name = f"{Spec.from_dict(entry['spec']).name}@{entry['target']}"
+    return CompileError(f"artifact {name}: its check was interrupted", failure_class="interrupted", hint="build again")
+
+
+def _send(
+    pipe: IO[bytes] | None, entry: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None,
+    judged: dict[str, Any] | None,
+) -> None:  # fmt: skip
     assert pipe is not None
-    header = json.dumps({"entry": entry, "builder": builder[0] if builder else None}).encode()
+    header = json.dumps({"entry": entry, "builder": builder[0] if builder else None, "judged": judged}).encode()
     parts = [struct.pack("<I", len(header)), header, struct.pack("<Q", len(code)), code]
     if builder is not None:
         parts += [struct.pack("<Q", len(builder[1])), builder[1]]
@@ -144,7 +169,7 @@ def main() -> None:
         builder = None
         if names["builder"] is not None:
             builder = (names["builder"], _exactly(requests, struct.unpack("<Q", requests.read(8))[0]))
-        answers.write(json.dumps(_answer(names["entry"], code, builder)).encode() + b"\n")
+        answers.write(json.dumps(_answer(names["entry"], code, builder, names["judged"])).encode() + b"\n")
         answers.flush()
 
 
@@ -155,7 +180,10 @@ def _exactly(pipe: IO[bytes], count: int) -> bytes:
     return data
 
 
-def _answer(raw: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None) -> dict[str, Any]:
+def _answer(
+    raw: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], bytes] | None, judged: dict[str, Any] | None
+) -> dict[str, Any]:
+    from lqcd_aot.build.answers import opened
     from lqcd_runtime.errors import LqcdError
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.witness import replay
@@ -166,9 +194,12 @@ def _answer(raw: dict[str, Any], code: bytes, builder: tuple[dict[str, Any], byt
         artifact = _load(code, entry)
         if entry.spec.kind == "builder":
             return {"passed": True, "text": "loads; its blocks are judged by the fused operators that use them"}
-        outcome = replay(entry, artifact, helper)
+        right = opened(judged["path"], tuple(judged["shape"]), judged["columns"]) if judged is not None else None
+        outcome = replay(entry, artifact, helper, judged=right)
     except LqcdError as error:
         return {"error": error.fact if error.found is None else f"{error.fact} ({error.found})"}
+    except Exception as error:  # a mistake of ours must be told apart from machine code that crashes
+        return {"error": f"{type(error).__name__}: {error}"}
     return {"passed": outcome.passed, "text": str(outcome)}
 
 

@@ -23,7 +23,7 @@ import torch
 
 from lqcd_aot.dirac.judge import module_for
 from lqcd_runtime.signature import OPERATORS
-from lqcd_runtime.witness_bound import dirac
+from lqcd_runtime.witness_bound import diagonal_of, dirac
 
 _DEVIATIONS, _DOT = 8.0, 5.0
 
@@ -68,13 +68,15 @@ def iterate(
     mass: float,
     csw: float = 0.0,
     phases: Sequence[complex] | None = None,
+    anisotropy: tuple[float, float] = (1.0, 1.0),
 ) -> Iterate:
     """x of a solver word ("wilson_schur_cg") after some iterations from zero, for the right-hand side psi [T,Z,Y,X,4,3]."""
     entry = OPERATORS[operator]
     system, method = entry["solves"], entry["method"]
-    module: Any = module_for(system, mass=mass, csw=csw, phases=phases)
+    module: Any = module_for(system, mass=mass, csw=csw, phases=phases, anisotropy=anisotropy)
     U, b = torch.as_tensor(links).to(torch.complex128), torch.as_tensor(psi).to(torch.complex128)
-    root, size = math.sqrt(dirac(system, {"mass": mass, "csw": csw})[0]), largest_factor(system, mass, csw)
+    ratio = anisotropy[1] / anisotropy[0]
+    root, size = math.sqrt(dirac(system, {"mass": mass, "csw": csw}, ratio)[0]), largest_factor(system, mass, csw, ratio)
 
     def apply(form: str) -> Callable[[Tracked], Tracked]:
         def product(v: Tracked) -> Tracked:
@@ -93,16 +95,17 @@ def iterate(
         x = _bicgstab(apply("forward"), source, iterations)
     if not even_odd:
         return Iterate(x.value, _DEVIATIONS * x.error)
-    # x_o takes one hop of norm 4 and one inverse, which together do not enlarge x_e where d >= 4 + 3 csw.
+    # x_o takes one hop and one inverse, which together do not enlarge x_e where m >= 3 csw.
     return Iterate(module.full_solution(x.value, b, U), _DEVIATIONS * (x.error + root * (x.rms + 1)))
 
 
-def largest_factor(system: str, mass: float, csw: float) -> float:
+def largest_factor(system: str, mass: float, csw: float, ratio: float = 1.0) -> float:
     """Bound on the 2-norm of an operator: every direction of the hop is an isometry, |F| <= 1, A between d -/+ 3 csw."""
-    diagonal, clover = 4.0 + mass, 3.0 * abs(csw) if system.startswith("clover") else 0.0
+    diagonal, hop = diagonal_of({"mass": mass}, ratio), 1.0 + 3.0 * ratio
+    clover = 3.0 * abs(csw) if system.startswith("clover") else 0.0
     if system.endswith("_schur"):
-        return diagonal + clover + 16.0 / (diagonal - clover)
-    return diagonal + clover + 4.0
+        return diagonal + clover + hop**2 / (diagonal - clover)
+    return diagonal + clover + hop
 
 
 def _sum(y: Tracked, a: Number, v: Tracked) -> Tracked:

@@ -12,7 +12,7 @@ import sys
 
 from lqcd_runtime.bundle import Bundle, open_bundle
 from lqcd_runtime.bundle_file import BundleFile
-from lqcd_runtime.errors import EXIT_CORRUPT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_WITNESS, LqcdError
+from lqcd_runtime.errors import EXIT_CORRUPT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, LqcdError
 from lqcd_runtime.target import this_host
 
 
@@ -57,19 +57,23 @@ def _verify(bundle: Bundle, as_json: bool) -> int:
 
 
 def _selfcheck(bundle: Bundle, as_json: bool) -> int:
-    from lqcd_runtime.self_check import FAILED, PASSED, SKIPPED, selfcheck
+    from lqcd_runtime.self_check import FAILED, PASSED, SKIPPED, exit_code, selfcheck, verdict
 
+    if isinstance(bundle.source, BundleFile):
+        bundle.verify()  # of a store, each artifact's bytes are compared when it is loaded
     checks = selfcheck(bundle)
-    count = {status: sum(c.status == status for c in checks) for status in (PASSED, FAILED, SKIPPED)}
     if as_json:
+        count = {status: sum(c.status == status for c in checks) for status in (PASSED, FAILED, SKIPPED)}
         _print_json({"path": bundle.path, **count, "checks": [c.as_dict() for c in checks]})
     else:
         for check in checks:
             _print(str(check))
-        _print(", ".join(f"{n} {status}" for status, n in count.items()))
-        if count[FAILED]:
-            _complain("hint: these artifacts compute wrong numbers on this machine; do not use their results")
-    return EXIT_WITNESS if count[FAILED] else EXIT_OK
+    line, advice = verdict(checks)
+    if not as_json:
+        _print(line)
+    if advice:
+        _complain(f"hint: {advice}")
+    return exit_code(checks)
 
 
 def _print(line: str) -> None:

@@ -15,36 +15,49 @@ from lqcd_runtime.packed import pack_gauge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from lqcd_runtime.manifest import Entry
-    from lqcd_runtime.witness import Question
+    from lqcd_runtime.witness_question import Question
 
 
-def answers(asked: Question, entry: Entry, artifact: Any, builder: Any, threads: int) -> list[Any]:
-    """What `witness.summary` takes; artifact, builder: CpuArtifact, or NeffArtifact (threads is then not read).
+def runs(asked: Question, entry: Entry, artifact: Any, builder: Any, threads: Sequence[int]) -> Iterator[list[Any]]:
+    """What `witness.summary` takes, once for every number of threads; artifact, builder: CpuArtifact, or NeffArtifact (run once).
 
     Errors: UsageError for a fused artifact without its builder; those of the engine.
     """
     if not isinstance(artifact, CpuArtifact):
         from lqcd_runtime import replay_split
 
-        return replay_split.answers(asked, entry, artifact, builder)
-    links = asked.links()
+        yield replay_split.answers(asked, entry, artifact, builder)
+        return
+    if entry.spec.fused and builder is None:
+        raise UsageError(f"witness of {entry.name}: needs the wilson_blocks artifact that makes its blocks")
+    # Made once for all runs, and rounded as the artifact takes it: an operator would do both again each time.
+    links = asked.links() if asked.kind == "solver" else links_of(asked.links(), entry.spec.dtype)
+    columns = None
+    if asked.kind in ("dirac", "solver"):
+        columns = np.stack(list(asked.columns())).astype(np.complex128 if asked.kind == "solver" else COMPLEX[entry.spec.dtype])
+    for count in threads:
+        yield _answers(asked, artifact, builder, count, links, columns)
+
+
+def _answers(asked: Question, artifact: CpuArtifact, builder: Any, threads: int, links: Any, columns: Any) -> list[Any]:
     if asked.kind == "observable":
         return [list(Observable(artifact, threads)(links, **asked.inputs).values())]
     if asked.kind == "gauge_map":
         return [GaugeMap(artifact, threads)(links, **asked.inputs)]
-    if entry.spec.fused and builder is None:
-        raise UsageError(f"witness of {entry.name}: needs the wilson_blocks artifact that makes its blocks")
-    inputs = Inputs(dict(asked.inputs), asked.phases)
-    packed = pack_gauge(artifact, builder, links_of(links, entry.spec.dtype), inputs, threads)
+    inputs = Inputs(dict(asked.inputs), asked.phases, *asked.anisotropy)
+    packed = pack_gauge(artifact, builder, links_of(links, artifact.entry.spec.dtype), inputs, threads)
     if asked.kind == "solver":
-        solver = CompiledSolver(artifact, packed, links, inputs, threads)
-        return _iterate(solver, np.stack(list(asked.columns())), asked.iterations)
-    operator = DiracOperator(artifact, packed, links, inputs, threads, None)
-    columns = np.stack(list(asked.columns())).astype(COMPLEX[entry.spec.dtype])
-    return list(operator.apply(columns))
+        return _iterate(CompiledSolver(artifact, packed, links, inputs, threads), columns, asked.iterations)
+    return list(DiracOperator(artifact, packed, links, inputs, threads, None).apply(columns))
+
+
+def same_bits(these: list[Any], those: list[Any]) -> bool:
+    """Whether two answers are equal bit by bit; a NaN equals itself."""
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(these, those, strict=True))
 
 
 def _iterate(solver: CompiledSolver, columns: Any, iterations: int) -> list[Any]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.engines.neff_artifact import NeffArtifact
     from lqcd_runtime.manifest import Entry
     from lqcd_runtime.signature import Spec
-    from lqcd_runtime.witness import Question
+    from lqcd_runtime.witness_question import Question
 
 
 def answers(asked: Question, entry: Entry, artifact: NeffArtifact, builder: NeffArtifact | None) -> list[Any]:
@@ -42,7 +42,7 @@ def answers(asked: Question, entry: Entry, artifact: NeffArtifact, builder: Neff
         return [list(finish(spec, results, asked.inputs).values())]
     inputs = {k: v for k, v in asked.inputs.items() if k != "mass"}
     if "mass" in asked.inputs:
-        inputs["diagonal"] = 4.0 + asked.inputs["mass"]
+        inputs["diagonal"] = asked.inputs["mass"] + 1.0 + 3.0 * asked.ratio
     held = _residents(asked, spec, artifact, builder, inputs)
     try:
         columns = np.stack(list(asked.columns()))
@@ -62,13 +62,13 @@ def _residents(
     asked: Question, spec: Spec, artifact: NeffArtifact, builder: NeffArtifact | None, inputs: dict[str, float]
 ) -> list[Resident]:
     """The gauge field of each slab, or its blocks, on the device."""
-    links = asked.links()
+    links, scales = asked.links(), (1.0, *[asked.ratio] * 3)
     if not spec.fused:
-        packed = [resident(spec, links, inputs, phases=asked.phases, slab=slab) for slab in range(spec.shards)]
+        packed = [resident(spec, links, inputs, phases=asked.phases, scales=scales, slab=slab) for slab in range(spec.shards)]
         return [Resident(artifact.engine, arrays) for arrays in packed]
     if builder is None:
         raise UsageError(f"witness of {artifact.entry.name}: needs the wilson_blocks artifact that makes its blocks")
-    folded, made = fold(links, asked.phases), builder.entry.spec
+    folded, made = fold(links, asked.phases, scales), builder.entry.spec
     slabs = [builder.run(pack_links(made, folded, slab))["blocks"] for slab in range(made.shards)]
     return [Resident(artifact.engine, pack_blocks(spec, slabs, slab)) for slab in range(spec.shards)]
 

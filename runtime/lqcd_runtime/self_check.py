@@ -1,17 +1,19 @@
 """Replays every witness of a bundle or store that this machine can run, and says why the others were not.
 
-Owns the report. A builder of fused blocks has no answer of its own: it passes with the fused artifacts that use its blocks.
+Owns the report and its exit code. A builder of fused blocks has no answer of its own: it passes with the fused artifacts that use
+its blocks. An artifact that cannot be read or loaded has failed; the others are checked all the same.
 """
 
 from __future__ import annotations
 
-from lqcd_runtime.errors import NoVariant
+from lqcd_runtime.errors import EXIT_NO_VARIANT, EXIT_OK, EXIT_WITNESS, LqcdError, NoVariant
 from lqcd_runtime.operator_choice import builder_entry
 from lqcd_runtime.target import this_host
-from lqcd_runtime.witness import replay
+from lqcd_runtime.witness import THREADS, replay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from lqcd_runtime.bundle import Bundle
@@ -22,12 +24,17 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
 class Check:
-    """name of the variant; status: "passed", "failed" or "skipped"; reason: one sentence; worst, bound: relative or None."""
+    """name of the variant; status: "passed", "failed" or "skipped"; reason: one sentence; worst, bound: relative or None; error:
+    what kept a failed one from being run at all.
+    """
 
-    __slots__ = ("bound", "name", "reason", "status", "worst")
+    __slots__ = ("bound", "error", "name", "reason", "status", "worst")
 
-    def __init__(self, name: str, status: str, reason: str, worst: float | None = None, bound: float | None = None) -> None:
-        self.name, self.status, self.reason, self.worst, self.bound = name, status, reason, worst, bound
+    def __init__(
+        self, name: str, status: str, reason: str, worst: float | None = None, bound: float | None = None,
+        error: LqcdError | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.status, self.reason, self.worst, self.bound, self.error = name, status, reason, worst, bound, error
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`; an infinite error (NaN in the result) is spelled "inf", which JSON has no number for."""
@@ -38,10 +45,9 @@ class Check:
         return f"{self.status}  {self.name}  {self.reason}"
 
 
-def selfcheck(bundle: Bundle, host: Host | None = None, threads: int = 1) -> list[Check]:
-    """One Check per entry, in the order of `bundle.entries()`. Raises nothing for a wrong number: that is a `failed` check.
-
-    Errors: CorruptError, EngineError where an artifact cannot even be loaded.
+def selfcheck(bundle: Bundle, host: Host | None = None, threads: Sequence[int] = THREADS) -> list[Check]:
+    """One Check per entry, in the order of `bundle.entries()`. Raises nothing for a wrong number, nor for an artifact that cannot
+    be read or loaded: that is a `failed` check. threads: each number is run, and all must give the same bits.
     """
     entries = list(bundle.entries())
     # By lattice, because entries of one lattice share the input links of their witnesses.
@@ -54,19 +60,20 @@ def selfcheck(bundle: Bundle, host: Host | None = None, threads: int = 1) -> lis
     return [done[e.build_key] for e in entries]
 
 
-def _check(bundle: Bundle, entry: Entry, host: Host, threads: int) -> Check:
+def _check(bundle: Bundle, entry: Entry, host: Host, threads: Sequence[int]) -> Check:
     refusal = host.refusal_of(entry)
     if refusal is not None:
         return Check(entry.name, SKIPPED, refusal)
     if entry.witness is None:
         return Check(entry.name, SKIPPED, entry.witness_status)
-    builder = None
-    if entry.spec.fused:
-        try:
-            builder = bundle.load(builder_entry(bundle, entry))
-        except NoVariant as miss:
-            return Check(entry.name, SKIPPED, miss.fact)
-    outcome = replay(entry, bundle.load(entry), builder, threads)
+    try:
+        builder = bundle.load(builder_entry(bundle, entry)) if entry.spec.fused else None
+        outcome = replay(entry, bundle.load(entry), builder, threads)
+    except NoVariant as miss:
+        return Check(entry.name, SKIPPED, miss.fact)
+    except LqcdError as error:
+        reason = error.fact if error.found is None else f"{error.fact} ({error.found})"
+        return Check(entry.name, FAILED, reason, error=error)
     return Check(entry.name, PASSED if outcome.passed else FAILED, str(outcome), outcome.worst, outcome.bound)
 
 
@@ -92,4 +99,30 @@ def _check_builder(entry: Entry, users: list[Check], host: Host) -> Check:
     failed = [c for c in ran if c.status == FAILED]
     # Blocks are shared: where one user is right and another wrong, the user is at fault, but nobody should rely on either.
     shown = (failed or ran)[0]
-    return Check(entry.name, FAILED if failed else PASSED, f"by {shown.name}: {shown.reason}", shown.worst, shown.bound)
+    status = FAILED if failed else PASSED
+    return Check(entry.name, status, f"by {shown.name}: {shown.reason}", shown.worst, shown.bound, shown.error)
+
+
+def exit_code(checks: list[Check]) -> int:
+    """21 where a number was wrong, else that of the first error, else 20 where nothing at all could be checked, else 0."""
+    failed = [c for c in checks if c.status == FAILED]
+    if any(c.error is None for c in failed):
+        return EXIT_WITNESS
+    for check in failed:
+        if check.error is not None:
+            return check.error.exit_code
+    return EXIT_OK if any(c.status == PASSED for c in checks) else EXIT_NO_VARIANT
+
+
+def verdict(checks: list[Check]) -> tuple[str, str]:
+    """(one line that counts, what to do about it or "")."""
+    counts = ", ".join(f"{sum(c.status == status for c in checks)} {status}" for status in (PASSED, FAILED, SKIPPED))
+    code = exit_code(checks)
+    if code == EXIT_NO_VARIANT:
+        return (
+            f"NOTHING WAS CHECKED: {counts}",
+            "none of these artifacts could be replayed on this machine; the reasons are above",
+        )
+    if code == EXIT_WITNESS:
+        return counts, "these artifacts compute wrong numbers on this machine; do not use their results"
+    return counts, "" if code == EXIT_OK else "these artifacts cannot be read or loaded; build or fetch them again"

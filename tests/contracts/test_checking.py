@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lqcd_aot.build.answers import opened
 from lqcd_aot.build.check import PASSED, WitnessChecker, builder_spec
 from lqcd_aot.build.execute import build
 from lqcd_aot.build.job import new_record
@@ -17,7 +19,10 @@ from lqcd_aot.compilers import FakeToolchain, find_toolchain
 from lqcd_aot.program import Program
 from lqcd_aot.recipe.variant import Variant
 from lqcd_aot.store import Store, open_store
-from lqcd_runtime.errors import WitnessMismatch
+from lqcd_runtime.bundle import open_bundle
+from lqcd_runtime.errors import CompileError, WitnessMismatch
+from lqcd_runtime.self_check import exit_code as self_check_exit_code
+from lqcd_runtime.self_check import selfcheck
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import this_host
 from lqcd_runtime.witness import Witness
@@ -95,6 +100,39 @@ def test_every_way_to_be_wrong_is_a_mismatch_and_the_next_artifact_is_checked_al
     assert checker.check(spec, new_record(item, code, compile_ms=1), code, SECONDS).status == PASSED
 
 
+def test_an_interrupted_check_says_nothing_of_the_artifact(store: Store, checker: WitnessChecker) -> None:
+    item = item_of(Spec("plaquette", LATTICE), store)
+    code = compiled("while (one) {}", item)
+    stop = threading.Timer(2.0, checker.interrupt)
+    stop.start()
+    for _ in range(2):  # the one under way, and whatever would come after it
+        with pytest.raises(CompileError, match="its check was interrupted") as caught:
+            checker.check(item.variant.spec, new_record(item, code, compile_ms=1), code, 60.0)
+        assert caught.value.failure_class == "interrupted" and item.variant.name in caught.value.fact
+    stop.join()
+
+
+def test_a_damaged_artifact_of_a_store_fails_and_the_others_are_checked(store: Store) -> None:
+    host = this_host().best_target()
+    assert host is not None
+    toolchain = find_toolchain()
+    variants = [Variant(Spec("plaquette", LATTICE, dtype), host) for dtype in ("float32", "float64")]
+    results = build(plan(variants, store, toolchain), store, toolchain)
+    assert results[0].record is not None
+    digest = results[0].record["outputs"]["code"]["sha256"]
+    blob = Path(store.root) / "blobs" / "sha256" / digest[:2] / digest
+    data = bytearray(blob.read_bytes())
+    data[len(data) // 2] ^= 1
+    blob.chmod(0o644)
+    blob.write_bytes(data)
+    with open_bundle(str(store.root)) as opened:
+        checks = {c.name.partition("@")[0]: c for c in selfcheck(opened)}
+    damaged, sound = checks[variants[0].spec.name], checks[variants[1].spec.name]
+    assert (damaged.status, sound.status) == ("failed", "passed")
+    assert "does not match its name" in damaged.reason
+    assert self_check_exit_code(list(checks.values())) == 12
+
+
 def test_bytes_that_cannot_be_loaded_and_another_artifacts_bytes_are_mismatches(store: Store, checker: WitnessChecker) -> None:
     item, other = item_of(Spec("plaquette", LATTICE), store), item_of(Spec("plaquette", LATTICE, "float32"), store)
     for code, says in [(b"\x7fELF but no more", "cannot be loaded"), (compiled("", other), "is mislabelled")]:
@@ -158,3 +196,24 @@ def test_judged_answers_are_shared_by_dtype_batch_fused_shards_and_target() -> N
     assert baked is not None
     assert not np.allclose(baked, one)
     assert judge.rows(Spec("wilson_blocks", LATTICE)) is None
+    judge.close()
+
+
+def test_whole_answers_are_given_up_beyond_a_limit_and_judged_again() -> None:
+    """Room for one of them; the one in use stays, and rows are never judged twice."""
+    spec, other = Spec("wilson", LATTICE, batch=2), Spec("wilson_dagger", LATTICE)
+    judge = Judge(kept_bytes=48 * 12 * 16 * 2)
+    with judge.whole(spec) as first:
+        assert first is not None
+        before = np.array(opened(first["path"], tuple(first["shape"]), first["columns"]))
+        with judge.whole(other):
+            assert len(judge._answers) == 2
+            assert np.array_equal(opened(first["path"], tuple(first["shape"]), 2), before)
+    with judge.whole(Spec("wilson_hop", LATTICE)):
+        assert len(judge._answers) == 2, "the hop and the adjoint fit"
+    with judge.whole(spec) as again:
+        assert again is not None
+        assert np.array_equal(opened(again["path"], tuple(again["shape"]), 2), before)
+    with judge.whole(Spec("plaquette", LATTICE)) as nothing:
+        assert nothing is None
+    judge.close()

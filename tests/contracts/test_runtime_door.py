@@ -71,10 +71,23 @@ def test_list_tells_what_runs_here(bundle: Path) -> None:
 
 def test_verify_and_selfcheck_of_unchecked_artifacts(bundle: Path) -> None:
     report = json.loads(run(str(bundle), "verify", "--json").stdout)
-    assert report == {"path": str(bundle), "bytes": bundle.stat().st_size, "verified": True}
-    checks = json.loads(run(str(bundle), "selfcheck", "--json").stdout)
+    assert report == {"path": str(bundle), "bytes": bundle.stat().st_size, "verified": True, "signatures": []}
+    done = run(str(bundle), "selfcheck", "--json")
+    assert done.returncode == 20 and "none of these artifacts could be replayed" in done.stderr
+    assert "NOTHING WAS CHECKED: 0 passed, 0 failed, 4 skipped" in run(str(bundle), "selfcheck").stdout
+    checks = json.loads(done.stdout)
     assert checks["skipped"] == 4 and checks["passed"] == checks["failed"] == 0
     assert all(c["reason"] for c in checks["checks"])
+
+
+def test_selfcheck_verifies_every_byte_first(bundle: Path, tmp_path: Path) -> None:
+    """One changed byte of code that is not even run here."""
+    data = bytearray(bundle.read_bytes())
+    data[data.rindex(b"code of ")] ^= 1
+    changed = tmp_path / "changed.lqcd"
+    changed.write_bytes(data)
+    done = run(str(changed), "selfcheck")
+    assert done.returncode == 12 and "expected:" in done.stderr and done.stdout == ""
 
 
 @pytest.mark.parametrize("verb", ["list", "verify", "selfcheck"])

@@ -36,10 +36,8 @@ def judged(asked: Question) -> list[Any]:
     """The judge's answers to a question."""
     links = torch.from_numpy(asked.links())
     if asked.kind == "dirac":
-        return [
-            dirac_judge.apply(asked.operator, torch.from_numpy(psi), links, **asked.inputs, phases=asked.phases).numpy()
-            for psi in asked.columns()
-        ]
+        options = {**asked.inputs, "phases": asked.phases, "anisotropy": asked.anisotropy}
+        return [dirac_judge.apply(asked.operator, torch.from_numpy(psi), links, **options).numpy() for psi in asked.columns()]
     if asked.kind == "observable":
         return [gauge_judge.observe(asked.operator, links, **asked.inputs)]
     return [gauge_judge.gauge_map(asked.operator, links, **asked.inputs).numpy()]
@@ -53,9 +51,10 @@ def build(folder: Path, specs: list[Spec] = SPECS, target: str | None = None) ->
     for spec in specs:
         code = toolchain.compile(program_for(spec, at), at, timeout=120, workdir=folder)
         asked = question(spec)
-        if asked.kind != "builder" and asked.key not in rows:
-            rows[asked.key] = summary(asked, judged(asked))
-        witness = Witness.make(spec, rows.get(asked.key))
+        key = asked.key, asked.batch
+        if asked.kind != "builder" and key not in rows:
+            rows[key] = summary(asked, judged(asked))
+        witness = Witness.make(spec, rows.get(key))
         records.append(record(spec, at, code, witness.as_dict()))
         codes.append(code)
     path = folder / "real.lqcd"
