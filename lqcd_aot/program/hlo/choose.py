@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lqcd_aot.program.hlo.estimate import Estimate, estimate
+from lqcd_aot.program.hlo.estimate import Estimate
+from lqcd_aot.program.hlo.estimates import remembered
 from lqcd_aot.program.hlo.variant import FUSED, lowered, refuse
 from lqcd_runtime.signature import Spec
 
@@ -64,4 +65,4 @@ def of(spec: Spec, target: str) -> Estimate:
     refusal = refuse(spec, target)
     if refusal is not None:
         raise refusal
-    return estimate(lowered(spec), target)
+    return remembered(lowered(spec), target)

@@ -88,6 +88,8 @@ def _refuse_lattice(spec: Spec) -> UsageError | None:
         return _no(spec, "it is not cut into slabs", "shards = 1", f"shards = {spec.shards}")
     if spec.shards < 1 or spec.lattice[0] % spec.shards:
         return _no(spec, "shards must divide T", f"a divisor of {spec.lattice[0]}", f"shards = {spec.shards}")
+    if even_odd and spec.lattice[3] < 4:
+        return _no(spec, "a checkerboard keeps X/2 sites of a row, and two neighbours of a site must differ", "X >= 4", "X = 2")
     odd = [n for n in spec.lattice if n % 2]
     if even_odd and odd:
         return _no(spec, "even-odd needs even extents", "four even extents", f"an extent of {odd[0]}")
