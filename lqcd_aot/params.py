@@ -20,6 +20,7 @@ import torch
 from lqcd_aot.core import ColorSpinorField, GaugeField, LatticeGeometry
 from lqcd_aot.dirac import CloverWilsonDirac, TwistedMassDirac, WilsonDirac
 from lqcd_aot.dirac.options import finite, resolve_anisotropy, resolve_mass, resolve_phases
+from lqcd_aot.neuron.param import NeuronCompileParam as NeuronCompileParam
 from lqcd_aot.solvers import EigenInfo, Lanczos, SolveInfo, invert
 from lqcd_runtime.errors import UsageError
 

@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lqcd_aot.dirac.even_odd import require_even_extents
 from lqcd_aot.neuron.artifacts import Artifacts
 from lqcd_aot.neuron.compiled import TORCH_COMPLEX, CompiledOperator
 from lqcd_aot.neuron.engine import choose
 from lqcd_aot.neuron.fusion import Fused, Limits, decide
-from lqcd_aot.neuron.half_lattice import CompiledHop
+from lqcd_aot.neuron.half_lattice import CompiledHop, require_parity
 from lqcd_aot.neuron.measured import CompiledObservable, observable_word
 from lqcd_aot.neuron.modules import Meaning, hop_of, meaning
 from lqcd_aot.neuron.toolchains import NEURONX_CC, programs, toolchain
@@ -152,6 +153,8 @@ class NeuronCompiler:
 
         The diagonal of the module joins a parity with itself, so it has no part in this. Errors: UsageError for an odd extent.
         """
+        require_parity(out_parity)
+        require_even_extents(tuple(lattice_shape))
         return CompiledHop(self._operator(module, lattice_shape, nc, gauge_field, fused, shards=None, read=hop_of), out_parity)
 
     def compile_plaquette(self, lattice_shape: Shape, nc: int = 3) -> CompiledObservable:
@@ -175,10 +178,10 @@ class NeuronCompiler:
         """
         import torch
 
-        known = torch.compiler.list_backends(exclude_tags=None)
-        if backend not in known:
+        if backend not in torch.compiler.list_backends(exclude_tags=None):
             raise UsageError(
-                f"torch.compile backend {backend!r}: is not there", expected=", ".join(known), found=backend,
+                f"torch.compile backend {backend!r}: is not there", found=backend,
+                expected=", ".join(torch.compiler.list_backends()),
                 hint='backend="inductor", or compile_dslash, which needs no backend',
             )  # fmt: skip
         return torch.compile(model, backend=backend)

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from lqcd_aot.dirac.even_odd import require_even_extents
 from lqcd_aot.neuron.compiled import CompiledOperator
 from lqcd_runtime.errors import UsageError
 
@@ -36,11 +35,16 @@ def unpack_checkerboard(psi_half: torch.Tensor, parity: int, T: int, Z: int, Y: 
     return full.scatter(-3, index.expand(psi_half.shape), psi_half)
 
 
+def require_parity(parity: int) -> None:
+    """Errors: UsageError for what is neither 0 nor 1."""
+    if parity not in (0, 1):
+        raise UsageError(f"parity {parity!r}: does not exist", expected="0 (even) or 1 (odd)", found=repr(parity))
+
+
 def _columns(shape: tuple[int, int, int, int], parity: int, device: torch.device) -> torch.Tensor:
     """x of every half-lattice site: [T,Z,Y,X/2,1,1]."""
     t, z, y, x = shape
-    if parity not in (0, 1):
-        raise UsageError(f"parity {parity!r}: does not exist", expected="0 (even) or 1 (odd)", found=repr(parity))
+    require_parity(parity)
     if x % 2:
         raise UsageError(f"extent {x} of X: is odd, its rows hold more sites of one parity", expected="an even extent", found=x)
     axes = [torch.arange(n, device=device).reshape([n if a == axis else 1 for a in range(3)]) for axis, n in enumerate((t, z, y))]
@@ -56,9 +60,6 @@ class CompiledHop:
     """
 
     def __init__(self, full: CompiledOperator, out_parity: int) -> None:
-        if out_parity not in (0, 1):
-            raise UsageError(f"out_parity {out_parity!r}: does not exist", expected="0 (even) or 1 (odd)", found=repr(out_parity))
-        require_even_extents(full.spec.lattice)
         self.full, self.out_parity = full, out_parity
         self.engine, self.spec = full.engine, full.spec
         self.note = f"{full.note}; by the hop on all sites"
