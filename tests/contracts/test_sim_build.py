@@ -229,6 +229,13 @@ def test_a_program_that_computes_something_else_is_not_published(tmp_path: Path)
     assert "exceeds" in str(result.error.found) and store.list_build_keys() == []
 
 
+def test_a_witness_that_could_refute_nothing_is_called_unchecked(tmp_path: Path) -> None:
+    spec = Spec("wilson_cg_chunk", LATTICE, "bfloat16", iterations=1)
+    result = one(open_store(tmp_path / "store", create=True), find_toolchain(neuron="sim"), spec, "sim")
+    assert result.record is not None
+    assert result.record["witness_status"] == "unchecked: rounding in bfloat16 may be as large as the answer"
+
+
 def test_a_silent_exit_70_is_tried_again_alone_and_a_verdict_is_remembered(tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", create=True)
     flaky = NeuronxToolchain(double(tmp_path, attempts=[{"exit": 70}, {"exit": 70}]))
