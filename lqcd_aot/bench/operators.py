@@ -1,7 +1,8 @@
 """One row per (operator, dtype, lattice, batch, fused, threads): seconds, GFLOP/s, GB/s, and the peer in the same run.
 
 Flops by the convention of the field: 1320 per site and hop, 504 per clover term. Bytes are the least an application must move
-once spinors are reused perfectly: 4 links of 18 reals per site and hop, 24 reals in and 24 out per right-hand side.
+once spinors are reused perfectly: 4 links of 18 reals per site and hop, 24 reals in and 24 out per right-hand side. A solver's
+row is one iteration (solvers.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ def rows(bundle: Bundle, specs: list[Spec], *, threads: int, peer: bool = True, 
     peer: time torch eager (complex64 or complex128, same threads) in the same rounds. Errors: NoVariant.
     """
     for spec in specs:
+        if spec.kind == "solver":
+            from lqcd_aot.bench.solvers import row
+
+            yield row(bundle, spec, threads=threads, seconds=seconds)
+            continue
         operator = _operator(bundle, spec, threads)
         mine = operator.resident(_spinor(spec))
         other = _eager(spec, threads) if peer and spec.batch == 1 and operator.spec.shards == 1 else None

@@ -21,7 +21,12 @@ DEFAULT_LATTICES = ("4x4x4x4", "8x4x4x4", "8x8x8x8", "16x8x8x8", "16x16x16x16")
 
 
 @click.command("bench")
-@click.option("--operator", "operators", multiple=True, help="Operator; may be repeated. [default: wilson_hop, wilson]")
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    help="Operator or solver (wilson_schur_cg: an iteration); may be repeated. [default: wilson_hop, wilson]",
+)
 @click.option(
     "--lattice", "lattices", multiple=True, help="TxZxYxX; may be repeated or several in one word. [default: 4^4 to 16^4]"
 )
@@ -71,12 +76,13 @@ def _specs(operators: Any, lattices: Any, dtypes: Any, batches: Any, fused: bool
     for operator, lattice, dtype in itertools.product(
         operators or ("wilson_hop", "wilson"), chosen, dtypes or ("float32", "float64")
     ):
-        if kind_of(operator) != "dirac":
+        if kind_of(operator) not in ("dirac", "solver"):
             raise UsageError(
-                f"--operator {operator}: is no Dirac operator", expected="a word that acts on spinors, such as wilson"
+                f"--operator {operator}: is no Dirac operator",
+                expected="a word that acts on spinors, such as wilson or wilson_cg",
             )
         out += [Spec(operator, lattice, dtype, batch=batch) for batch in counts]
-        if fused and operator.startswith("wilson") and OPERATORS[operator]["parity"] == "full":
+        if fused and kind_of(operator) == "dirac" and operator.startswith("wilson") and OPERATORS[operator]["parity"] == "full":
             out += [Spec(operator, lattice, dtype, batch=batch, fused=True) for batch in counts]
     return out
 

@@ -26,6 +26,7 @@ class Solvers:
 
     def __init__(self, bundle: Bundle, how: Running) -> None:
         self._bundle, self._how = bundle, how
+        self._found: dict[tuple[str, str, bool | None], CpuArtifact] = {}
         self._made: dict[str, CompiledSolver] = {}
 
     def artifact(self, D: DiracOperator, method: str, dtype: str, even_odd: bool | None) -> CpuArtifact:
@@ -35,6 +36,9 @@ class Solvers:
         """
         from lqcd_runtime.operator_choice import select_entry
 
+        known = self._found.get((method, dtype, even_odd))
+        if known is not None:
+            return known
         misses = []
         for system in systems(D.spec.operator, even_odd):
             word = f"{system}_{method}"
@@ -48,6 +52,7 @@ class Solvers:
                 misses.append(miss)
                 continue
             artifact: CpuArtifact = self._bundle.load(entry)
+            self._found[method, dtype, even_odd] = artifact
             return artifact
         raise misses[0]
 

@@ -1,4 +1,4 @@
-"""Solver artifacts through the engine: witnesses, iterates against the host's algorithms, threads, retirement, state between calls."""
+"""Solver artifacts through the engine: witnesses, iterates against the host, threads, retirement, state between calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import lqcd_runtime as lqcd
+from lqcd_aot.bench.operators import rows
 from lqcd_aot.build.witness import Judge
 from lqcd_aot.compilers import find_toolchain
 from lqcd_aot.program import program_for
@@ -198,3 +199,11 @@ def test_what_a_solver_cannot_be_is_refused() -> None:
             program_for(spec, "x86-64-v3")
     with pytest.raises(UsageError, match="chunk"):
         program_for(Spec("wilson_cg", EVEN, "float32"), "trn2")
+
+
+def test_a_benchmark_row_counts_two_applications(bundle: Bundle) -> None:
+    """1320 flops a site and hop, two hops an iteration (even-odd: four half ones), two right-hand sides."""
+    (row,) = rows(bundle, [Spec("wilson_schur_cg", EVEN, batch=2)], threads=1, seconds=0.01)
+    flops = 2 * 1320 * 2 * np.prod(EVEN)
+    assert row["gflops"] * row["seconds"] * 1e9 == pytest.approx(flops)
+    assert 0 < row["fastest"] <= row["seconds"] <= row["slowest"] and row["operator"] == "wilson_schur_cg"

@@ -1,4 +1,4 @@
-"""`lqcd.solve` through solver artifacts: published counts, both systems, precisions, every way a column can end, no silent fallback."""
+"""`lqcd.solve` through solver artifacts: published counts, systems, precisions, how columns end, no silent fallback."""
 
 from __future__ import annotations
 
