@@ -52,7 +52,7 @@ def take_in(content: Content, store: Store, verdict: Verdict, progress: Progress
     for done, entry in enumerate(entries, 1):
         for output in entry.outputs.values():
             digest = output["sha256"]
-            if store.blobs.size(digest) != output["size"] and store.put_blob(content.read_blob(digest)) != digest:
+            if not store.blobs.renew(digest, output["size"]) and store.put_blob(content.read_blob(digest)) != digest:
                 raise CorruptError(f"blob {digest[:16]}: changed while it was imported")
         try:
             outcome = store.publish(dict(content.records[entry.build_key])).outcome

@@ -180,7 +180,7 @@ def _records(remote: Remote, ref: Reference, head: _Head, needed: set[Variant], 
 def _blobs(remote: Remote, store: Store, records: Iterable[Record], progress: Progress | None) -> int:
     """Fetch into the store what is absent there; the number of bytes."""
     outputs = {o["sha256"]: int(o["size"]) for r in records for o in r["outputs"].values()}
-    absent = {digest: size for digest, size in outputs.items() if store.blobs.size(digest) != size}
+    absent = {digest: size for digest, size in outputs.items() if not store.blobs.renew(digest, size)}
     total, done = sum(absent.values()), 0
 
     def get(digest: str) -> str:

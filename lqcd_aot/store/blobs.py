@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from lqcd_aot.store.corrupt import Quarantine
-from lqcd_aot.store.fs import FileStat, FileSystem
+from lqcd_aot.store.fs import FileStat, FileSystem, looks
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.problems import Problems
 from lqcd_aot.store.writer import Writer
@@ -46,6 +46,20 @@ class Blobs:
             # Replacing is safe under a digest, and right even where a network file system hides another writer's entry from us.
             self._writer.replace(path, data)
         return digest
+
+    def renew(self, digest: str, size: int) -> bool:
+        """Whether bytes of this size are there already; if so they are young from now on, so that a record may name them while
+        garbage collection runs. Errors: StoreError."""
+        if self.size(digest) != size:
+            return False
+        path = self._layout.blob(digest)
+        if not is_old(self._fs, path):
+            return True
+        content = self._content(digest)
+        if content is None or sha256_hex(content) != digest:
+            return False
+        self._writer.replace(path, content)
+        return True
 
     def size(self, digest: str) -> int | None:
         """Size of the stored bytes, None where there are none."""
@@ -100,13 +114,15 @@ class Blobs:
         return found
 
     def _content(self, digest: str) -> bytes | None:
-        path = self._layout.blob(digest)
-        try:
-            data = self._fs.read(path)
-            # Network file systems may show a renamed file before its bytes: open it by path once more before judging it.
-            return data if sha256_hex(data) == digest else self._fs.read(path)
-        except OSError:
-            return None
+        data = None
+        for _ in looks():
+            try:
+                data = self._fs.read(self._layout.blob(digest))
+            except OSError:
+                return None
+            if sha256_hex(data) == digest:
+                break
+        return data
 
 
 def listed(fs: FileSystem, path: str) -> list[str]:

@@ -12,7 +12,7 @@ import errno
 import os
 import stat as stat_module
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 R = TypeVar("R")
@@ -23,6 +23,22 @@ PASSING = frozenset({errno.EINTR, errno.ESTALE, errno.EBUSY})
 INTERRUPTED = frozenset({errno.EINTR})
 ATTEMPTS = 6
 FIRST_PAUSE_SECONDS = 0.005
+
+
+LOOKS = 4
+
+
+def looks() -> Iterator[None]:
+    """How often a reader opens a file by its path before it believes that the bytes are wrong: at once, again, then after pauses.
+
+    Network file systems may show a renamed file before its bytes.
+    """
+    pause = FIRST_PAUSE_SECONDS
+    for look in range(LOOKS):
+        if look >= 2:
+            time.sleep(pause)
+            pause *= 2
+        yield
 
 
 class FileStat(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 from lqcd_aot.store.blobs import Blobs, is_old, listed
 from lqcd_aot.store.corrupt import Quarantine
-from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.fs import FileSystem, looks
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.listing import Listing, Outputs
 from lqcd_aot.store.problems import Problems
@@ -56,7 +56,7 @@ class Records:
     def examine(self, build_key: str) -> tuple[Record | None, str | None]:
         """(record, None), (None, None) where there is none, or (None, what is wrong with it)."""
         path, fact = self._layout.entry("records", build_key), None
-        for _ in range(2):  # a network file system may show a new name before its bytes: open by path once more
+        for _ in looks():
             try:
                 record = parse_record(self._fs.read(path), build_key)
             except FileNotFoundError:
@@ -110,7 +110,7 @@ class Records:
         Errors: ValueError for a record that is not one or whose bytes are absent (a mistake of the caller); StoreError.
         """
         check_record(record)
-        fact = self._bytes_fact(record)
+        fact = self._bytes_fact(record) and self._bytes_fact(record)  # twice: a network file system may show a name late
         if fact is not None:
             raise ValueError(f"record {record['build_key'][:16]}: {fact}; bytes are stored before the record that names them")
         build_key = record["build_key"]

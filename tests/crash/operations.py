@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from lqcd_aot.keys import BUILD_TAG
+from lqcd_aot.ship.closure import take_in
+from lqcd_aot.ship.content import Content
 from lqcd_aot.store import Store
 from lqcd_aot.store.gc import collect
 from lqcd_aot.store.gc_mark import DAY, Policy
+from lqcd_aot.store.outfile import write_bytes
 from lqcd_aot.store.pins import pin
+from lqcd_aot.trust.policy import Verdict
+from lqcd_runtime.conventions import CONVENTIONS
+from lqcd_runtime.digest import tagged_sha256
+from lqcd_runtime.signature import Spec
 from tests.crash.memory_fs import MemoryFileSystem
-from tests.crash.records_for_tests import key, publish
+from tests.crash.records_for_tests import key, make_record, publish
 
 ROOT = "/cluster/store"
 AT_ONCE = Policy(keep_seconds=DAY, grace_seconds=0)
@@ -100,6 +108,34 @@ def nothing(store: Store) -> None:
     """Nothing more to hold."""
 
 
+def importable() -> Content:
+    """One artifact as it comes out of a bundle; its bytes are the junk of `old_and_new`, and old."""
+    spec = Spec("wilson", (4, 4, 4, 4))
+    components = {"spec": spec.as_dict(), "target": "x86-64-v3"}
+    build_key = tagged_sha256(BUILD_TAG, components)
+    made = {"build_key": build_key, "spec_key": spec.key, "spec": spec.as_dict(), "components": components}
+    record = {**make_record("imported", JUNK), **made, "conventions": CONVENTIONS}
+    return Content("made", {}, {build_key: record}, lambda digest: JUNK, {}, {})
+
+
+def imported(store: Store) -> None:
+    (build_key,) = importable().records
+    record = store.record(build_key)
+    assert record is not None
+    assert store.read_blob(record["outputs"]["code"]["sha256"]) == JUNK
+    assert store.records_of_spec(record["spec_key"]) == {"x86-64-v3": record}
+
+
+def absent_or_whole(store: Store) -> None:
+    """What export, sign and lock write: a file outside the store, with its old content or its new one."""
+    kept_and_young_are_there(store)
+    assert store.fs.read(OUTSIDE) in (b"old", PRODUCT)
+
+
+OUTSIDE = "/cluster/product.lqcd"
+PRODUCT = b"a bundle, a signature, a lock" * 99
+
+
 OPERATIONS: dict[str, Operation] = {
     "gc": Operation(old_and_new, lambda s: collect(s, AT_ONCE), kept_and_young_are_there, collected),
     "gc with grace": Operation(old_and_new, lambda s: collect(s, BESIDE), kept_and_young_are_there, nothing),
@@ -109,6 +145,18 @@ OPERATIONS: dict[str, Operation] = {
         lambda s: s.roots.remove("pin", "mine"),
         kept_and_young_are_there,
         lambda s: [root.kind for root in s.roots.all()] == ["recipe"],
+    ),
+    "import": Operation(
+        old_and_new,
+        lambda s: take_in(importable(), s, Verdict(True, ("tester",), "signed")),
+        kept_and_young_are_there,
+        imported,
+    ),
+    "export, sign, lock": Operation(
+        lambda fs, s: (old_and_new(fs, s), write_bytes(OUTSIDE, b"old", fs=s.fs)),
+        lambda s: write_bytes(OUTSIDE, PRODUCT, fs=s.fs),
+        absent_or_whole,
+        lambda s: s.fs.read(OUTSIDE) == PRODUCT,
     ),
     "verify --repair": Operation(damaged, lambda s: s.verify(repair=True), lambda s: loads(s, "kept"), repaired),
 }
