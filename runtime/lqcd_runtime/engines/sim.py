@@ -218,7 +218,9 @@ def _aligned_copy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _owned(array: Any) -> NDArray[Any]:
-    host = np.asarray(array)
+    # numpy's buffer protocol has no bfloat16, and only the package jax, which is not needed here, teaches jaxlib's arrays
+    # another way; their own conversion serves every dtype.
+    host = array._single_device_array_to_np_array_did_copy()[0]
     return np.array(host.view(np.uint16) if _is_bfloat(host.dtype) else host)
 
 
