@@ -97,6 +97,7 @@ def progress(total: int, quiet: bool) -> Iterator[Callable[[Event], None] | None
     if not out.is_terminal:
         yield lambda event: _line(event)
         return
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
@@ -112,7 +113,7 @@ def progress(total: int, quiet: bool) -> Iterator[Callable[[Event], None] | None
             eta = "" if event.eta is None else f"{human_seconds(event.eta)} left"
             bar.update(task, completed=event.done, description=f"{event.kind} {event.name}", eta=eta)
             if event.kind == "failed":
-                out.print(f"[red]failed[/red] {event.name}  {event.detail}")
+                out.print(f"[red]failed[/red] {event.name}  {escape(event.detail)}")
 
         yield draw
 
@@ -124,11 +125,14 @@ def _line(event: Event) -> None:
 
 
 def _summary(results: list[Result], planned: Planned) -> None:
+    from rich.markup import escape
+
     counts = Counter(result.outcome for result in results)
     out = console()
     for result in results:
         if result.outcome in ("failed", "blocked"):
-            out.print(f"[red]{result.outcome}[/red] {result.item.variant.name}: {result.error or result.item.reason}")
+            why = escape(str(result.error or result.item.reason))
+            out.print(f"[red]{result.outcome}[/red] {result.item.variant.name}: {why}")
     unchecked = Counter(str(r.record["witness_status"]) for r in results if r.record and r.record["witness_status"] != "passed")
     for status, n in sorted(unchecked.items()):
         out.print(f"{n} witnesses {status}")

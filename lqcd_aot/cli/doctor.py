@@ -22,10 +22,12 @@ def command(store_path: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([{"what": what, "ok": ok, "fact": fact} for what, ok, fact in findings])
         return
+    from rich.markup import escape
+
     out = console()
     for what, ok, fact in findings:
         mark = "[green]yes[/green]" if ok else "[yellow]no [/yellow]"
-        out.print(f"{mark}  {what:<24} {fact}")
+        out.print(f"{mark}  {what:<24} {escape(fact)}")
 
 
 Finding = tuple[str, bool, str]

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lqcd_aot.cli.output import console, json_option, print_json
+from lqcd_runtime.target import ENGINES
 
 
 @click.command("selfcheck")
@@ -14,8 +15,9 @@ from lqcd_aot.cli.output import console, json_option, print_json
 @click.option(
     "--threads", type=click.IntRange(min=1), multiple=True, help="Number of threads; may be repeated.  [default: 1, 2 and 3]"
 )
+@click.option("--engine", type=click.Choice(ENGINES), default=None, help="Only artifacts of this engine; sim runs only if named.")
 @json_option
-def command(path: Path, threads: tuple[int, ...], as_json: bool) -> int:
+def command(path: Path, threads: tuple[int, ...], engine: str | None, as_json: bool) -> int:
     """Replay every witness of BUNDLE on this machine, with each number of threads; all must give the same bits.
 
     Exit code 21 where one does not agree, 12 for damaged bytes, 20 where this machine could check nothing.
@@ -27,7 +29,7 @@ def command(path: Path, threads: tuple[int, ...], as_json: bool) -> int:
     with lqcd_runtime.open(str(path)) as bundle:
         if bundle.source.kind == "bundle":
             bundle.verify()
-        checks = lqcd_runtime.selfcheck(bundle, threads=threads or THREADS)
+        checks = lqcd_runtime.selfcheck(bundle, threads=threads or THREADS, engine=engine)
     line, advice = verdict(checks)
     if as_json:
         print_json([check.as_dict() for check in checks])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lqcd_runtime.errors import EXIT_NO_VARIANT, EXIT_OK, EXIT_WITNESS, LqcdError, NoVariant
 from lqcd_runtime.operator_choice import builder_entry
-from lqcd_runtime.target import this_host
+from lqcd_runtime.target import engine_of, this_host
 from lqcd_runtime.witness import THREADS, replay
 
 TYPE_CHECKING = False
@@ -45,23 +45,28 @@ class Check:
         return f"{self.status}  {self.name}  {self.reason}"
 
 
-def selfcheck(bundle: Bundle, host: Host | None = None, threads: Sequence[int] = THREADS) -> list[Check]:
+def selfcheck(
+    bundle: Bundle, host: Host | None = None, threads: Sequence[int] = THREADS, engine: str | None = None
+) -> list[Check]:
     """One Check per entry, in the order of `bundle.entries()`. Raises nothing for a wrong number, nor for an artifact that cannot
-    be read or loaded: that is a `failed` check. threads: each number is run, and all must give the same bits.
+    be read or loaded: that is a `failed` check. threads: each number is run, and all must give the same bits. engine: "cpu",
+    "neuron" or "sim" to replay nothing else; "sim" is run only if it is named.
     """
     entries = list(bundle.entries())
     # By lattice, because entries of one lattice share the input links of their witnesses.
     by_lattice = sorted((e for e in entries if e.spec.kind != "builder"), key=lambda e: e.spec.lattice)
-    done = {e.build_key: _check(bundle, e, host or this_host(), threads) for e in by_lattice}
+    done = {e.build_key: _check(bundle, e, host or this_host(), threads, engine) for e in by_lattice}
     users = _users_of_builders(bundle, entries)
     for entry in entries:
         if entry.spec.kind == "builder":
-            done[entry.build_key] = _check_builder(entry, [done[k] for k in users.get(entry.build_key, [])], host or this_host())
+            done[entry.build_key] = _check_builder(
+                entry, [done[k] for k in users.get(entry.build_key, [])], host or this_host(), engine
+            )
     return [done[e.build_key] for e in entries]
 
 
-def _check(bundle: Bundle, entry: Entry, host: Host, threads: Sequence[int]) -> Check:
-    refusal = host.refusal_of(entry)
+def _check(bundle: Bundle, entry: Entry, host: Host, threads: Sequence[int], engine: str | None) -> Check:
+    refusal = _refusal(entry, host, engine)
     if refusal is not None:
         return Check(entry.name, SKIPPED, refusal)
     if entry.witness is None:
@@ -77,6 +82,13 @@ def _check(bundle: Bundle, entry: Entry, host: Host, threads: Sequence[int]) -> 
     return Check(entry.name, PASSED if outcome.passed else FAILED, str(outcome), outcome.worst, outcome.bound)
 
 
+def _refusal(entry: Entry, host: Host, engine: str | None) -> str | None:
+    """None where the entry is to be replayed here. The simulator is no machine: it runs only what it is asked for by name."""
+    if engine is not None and engine_of(entry.target) != engine:
+        return f"runs on the {engine_of(entry.target)} engine, {engine} was asked for"
+    return None if engine == "sim" else host.refusal_of(entry)
+
+
 def _users_of_builders(bundle: Bundle, entries: list[Entry]) -> dict[str, list[str]]:
     """{build key of a builder: build keys of the fused entries that use it}."""
     users: dict[str, list[str]] = {}
@@ -89,8 +101,8 @@ def _users_of_builders(bundle: Bundle, entries: list[Entry]) -> dict[str, list[s
     return users
 
 
-def _check_builder(entry: Entry, users: list[Check], host: Host) -> Check:
-    refusal = host.refusal_of(entry)
+def _check_builder(entry: Entry, users: list[Check], host: Host, engine: str | None) -> Check:
+    refusal = _refusal(entry, host, engine)
     if refusal is not None:
         return Check(entry.name, SKIPPED, refusal)
     ran = [c for c in users if c.status != SKIPPED]

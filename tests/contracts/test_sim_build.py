@@ -94,6 +94,13 @@ def test_every_witness_is_replayed_by_the_simulator(built: Built) -> None:
     assert set(status.values()) == {PASSED}
 
 
+def test_selfcheck_replays_simulations_only_if_named(built: Built) -> None:
+    with lqcd_runtime.open(built[0].root) as bundle:
+        assert {c.status for c in lqcd_runtime.selfcheck(bundle)} == {"skipped"}
+        assert {c.status for c in lqcd_runtime.selfcheck(bundle, engine="cpu")} == {"skipped"}
+        assert {c.status for c in lqcd_runtime.selfcheck(bundle, engine="sim")} == {"passed"}
+
+
 def test_a_record_has_binding_and_container_facts(built: Built) -> None:
     for result in built[1]:
         record = result.record
