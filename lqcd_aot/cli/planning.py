@@ -53,11 +53,14 @@ def store_folder(given: Path | None) -> Path:
 
 
 def open_if_there(folder: Path) -> Store | None:
-    """The store over the system's, or None where none was made yet. Errors: StoreError where the folder holds something else."""
-    from lqcd_aot.store import open_store
+    """The store over the system's, or None where none was made yet, or where another process is making it at this moment.
+
+    Errors: StoreError where the folder holds something else.
+    """
+    from lqcd_aot.store import Store, open_store
 
     layers = system_stores()
-    if folder.is_dir() and any(folder.iterdir()):
+    if (folder / "VERSION").exists() or (folder.is_dir() and Store(folder).is_foreign()):
         return open_store(folder, layers=layers)
     return open_store(layers[0], layers=layers[1:]) if layers else None
 

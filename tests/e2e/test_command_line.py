@@ -47,6 +47,14 @@ def test_plan_rows_have_the_documented_members(place: Path) -> None:
         assert len(row["spec_key"]) == len(row["build_key"]) == 64
 
 
+def test_a_store_that_another_process_is_making_counts_as_not_made(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "store" / "tmp").mkdir(parents=True)
+    rows = _json(["plan", "one.toml", "--store", str(tmp_path / "store")], place)
+    assert {row["decision"] for row in rows} == {"build"}
+    (tmp_path / "store" / "thesis.tex").touch()
+    assert "is not a store" in run(["plan", "one.toml", "--store", str(tmp_path / "store")], place, code=10).stderr
+
+
 def test_a_built_recipe_compiles_nothing(place: Path) -> None:
     rows = _json(["build", "one.toml", "--store", "store"], place)
     assert {row["outcome"] for row in rows} == {"reused"}
