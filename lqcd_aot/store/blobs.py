@@ -55,8 +55,8 @@ class Blobs:
         path = self._layout.blob(digest)
         if not is_old(self._fs, path):
             return True
-        content = self._content(digest)
-        if content is None or sha256_hex(content) != digest:
+        content, found = self._found(digest)
+        if content is None or found != digest:
             return False
         self._writer.replace(path, content)
         return True
@@ -70,10 +70,9 @@ class Blobs:
 
     def read(self, digest: str) -> bytes:
         """The bytes, verified. Errors: CorruptError where they are absent or do not match their name."""
-        data = self._content(digest)
+        data, found = self._found(digest)
         if data is None:
             raise CorruptError(f"blob {digest[:16]}: is absent from store {self._layout.root}", hint="lqcd-aot build RECIPE")
-        found = sha256_hex(data)
         if found != digest:
             self._problems.add("blob", digest, "content does not match its name")
             raise CorruptError(
@@ -86,8 +85,7 @@ class Blobs:
 
     def is_sound(self, digest: str) -> bool:
         """Whether the bytes are there and match their name."""
-        data = self._content(digest)
-        return data is not None and sha256_hex(data) == digest
+        return self._found(digest)[1] == digest
 
     def put_aside(self, digest: str, fact: str) -> None:
         """Move bytes that do not match their name into corrupt/, so that the next build makes them again."""
@@ -114,15 +112,20 @@ class Blobs:
         return found
 
     def _content(self, digest: str) -> bytes | None:
-        data = None
+        return self._found(digest)[0]
+
+    def _found(self, digest: str) -> tuple[bytes | None, str]:
+        """(what stands under a digest, its true digest); (None, "") where nothing does."""
+        data, found = b"", ""
         for _ in looks():
             try:
                 data = self._fs.read(self._layout.blob(digest))
             except OSError:
-                return None
-            if sha256_hex(data) == digest:
+                return None, ""
+            found = sha256_hex(data)
+            if found == digest:
                 break
-        return data
+        return data, found
 
 
 def listed(fs: FileSystem, path: str) -> list[str]:

@@ -26,6 +26,8 @@ class Specs:
 
     def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, leases: Leases) -> None:
         self._fs, self._layout, self._writer, self._leases = fs, layout, writer, leases
+        # What this process wrote, and need not be synchronised once more. Whoever else writes synchronises bytes before names.
+        self._durable: dict[str, dict[str, str]] = {}
 
     def get(self, spec_key: str) -> dict[str, str]:
         """{target: build_key}; empty where there is no usable index."""
@@ -51,10 +53,12 @@ class Specs:
             try:
                 now = self.get(spec_key)
                 if records.items() <= now.items():
-                    self._writer.settle(path)
+                    if self._durable.get(path) != now:
+                        self._writer.settle(path)
                     return
                 index = {"schema": SPEC_SCHEMA, "spec_key": spec_key, "spec": spec, "records": {**now, **records}}
                 self._writer.replace(path, seal(index))
+                self._durable[path] = {**now, **records}
             finally:
                 lease.release()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 VERSION_PREFIX = b"lqcd-aot store "
 VERSION = 1
+LISTING_HEAD = b"lqcd-aot listing v2 "
 
 
 class StoreFolder:
@@ -57,7 +58,7 @@ class StoreFolder:
         """(valid entries, why the others cannot be used). Without a usable spec index, all records are looked at."""
         entries, rejected = [], []
         keys = self._indexed(spec.key)
-        for build_key in self._build_keys() if keys is None else keys:
+        for build_key in self._possible(spec.key) if keys is None else keys:
             try:
                 entry = self._entry(build_key)
             except LqcdError as err:
@@ -82,6 +83,21 @@ class StoreFolder:
             for name in _names(f"{self.path}/records/{folder}"):
                 if name.endswith(".json") and len(name) == 69:
                     yield name[:-5]
+
+    def _possible(self, spec_key: str) -> Iterator[str]:
+        """Build keys of records that may be of this spec: all but those that the builders' list says are of another.
+
+        A build key covers its spec, so an old list says no less than a new one; a broken or absent one says nothing.
+        """
+        others = set()
+        try:
+            head, _, body = _read(f"{self.path}/listing").partition(b"\n")
+        except OSError:
+            head = body = b""
+        if head == LISTING_HEAD + sha256_hex(body).encode():
+            mine = spec_key.encode()
+            others = {line[:64] for line in body.split(b"\n") if mine not in line}
+        return (key for key in self._build_keys() if key.encode() not in others)
 
     def record(self, build_key: str) -> bytes:
         """Canonical JSON of a build record. Errors: CorruptError."""

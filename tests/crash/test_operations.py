@@ -24,11 +24,6 @@ from tests.crash.records_for_tests import key, publish
 UNSOUND_BEFORE = ("verify --repair",)
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lqcd_aot.store.fs.FIRST_PAUSE_SECONDS", 0.0)
-
-
 @pytest.fixture
 def reborn(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Call it, and everything this process wrote until now is the work of a dead process."""
