@@ -13,6 +13,7 @@ from typing import Any
 
 from lqcd_aot.recipe.auto import resolve
 from lqcd_aot.recipe.schema import AXIS_NAMES, Constants, Recipe, Rule
+from lqcd_aot.recipe.values import AUTO
 from lqcd_aot.recipe.variant import Variant
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import OPERATORS, Spec, suggest
@@ -115,6 +116,8 @@ def _unique(recipe: Recipe, everything: list[Block], say: Callable[[str], None])
 def _resolved(point: tuple[Any, ...], say: Callable[[str], None]) -> tuple[Any, ...]:
     """The point with values in the place of "auto"."""
     operator, lattice, dtype, batch, fused, shards, iterations, target = point
+    if fused != AUTO and shards != AUTO:
+        return point
     shape = {"operator": operator, "lattice": lattice, "dtype": dtype, "batch": batch, "iterations": iterations}
     found = resolve(fused, shards, target, shape)
     if found.line is not None:
