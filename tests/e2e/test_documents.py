@@ -21,7 +21,7 @@ ELSEWHERE = {
     "make bench": "test_journey.py, with a small lattice",
     "pip install torch==2.13.0": "make, in .ci/run",
     "pip install ./runtime .": "test_distributions.py",
-    # What the index refuses without AWS's is tested in tests/contracts/test_neuronx.py.
+    # What the index refuses without AWS's is tested in tests/contracts/test_neuron_recipes.py.
     "pip install '.[neuron]' --extra-index-url https://pip.repos.neuron.amazonaws.com": "needs AWS's index",
 }
 
