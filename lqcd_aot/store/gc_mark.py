@@ -42,8 +42,8 @@ class Mark(NamedTuple):
     """What goes and what stays.
 
     records, blobs: all, as found. evict: {build key: reason} in the order they go. referenced: digests that what is kept names.
-    condemned: {digest: since} of the others; sweep: those whose time is up. files: paths of old failures, divergences and
-    corrupt entries.
+    condemned: {digest: since} of the others; sweep: those whose time is up. files: paths of old failures, divergences,
+    corrupt entries and logs.
     """
 
     now: float
@@ -137,7 +137,7 @@ def _evictions(
 
 
 def _evidence(store: Store, policy: Policy, now: float) -> tuple[tuple[str, ...], set[str]]:
-    """(old failures, divergences and corrupt entries, digests that the younger ones name)."""
+    """(old failures, divergences, corrupt entries and logs of builds; digests that the younger ones name)."""
     old, named = [], set()
     for folder in ("failures", "divergences"):
         base = store.layout.folder(folder)
@@ -151,7 +151,7 @@ def _evidence(store: Store, policy: Policy, now: float) -> tuple[tuple[str, ...]
                 except FileNotFoundError:
                     continue
                 named |= {found.decode() for found in _DIGEST.findall(data)}
-    base = store.layout.folder("corrupt")
-    aside = scanned(store.fs, base)
-    old += [f"{base}/{name}" for name, stat in aside if now - stat.mtime > max(policy.keep_seconds, policy.grace_seconds)]
+    for base in (store.layout.folder("corrupt"), store.layout.folder("events")):
+        aside = scanned(store.fs, base)
+        old += [f"{base}/{name}" for name, stat in aside if now - stat.mtime > max(policy.keep_seconds, policy.grace_seconds)]
     return tuple(old), named

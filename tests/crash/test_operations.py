@@ -7,6 +7,7 @@ that does not load, or an operation that cannot be done again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -68,11 +69,11 @@ def judge(fs: MemoryFileSystem, name: str, outcome: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_every_call_fails_in_every_way(name: str, reborn: Callable[[], None]) -> None:
+def test_every_call_fails_in_every_way(name: str, reborn: Callable[[], None], cases: Counter[str]) -> None:
     operation = OPERATIONS[name]
     counter = FaultyFileSystem(prepared(operation))
     assert attempt(counter, operation.run) == "done"
-    cases = 0
+    count = 0
     for at, call in enumerate(counter.calls):
         for kind in (*KINDS, LATE):
             if kind.startswith("short write") and call != "write":
@@ -90,9 +91,9 @@ def test_every_call_fails_in_every_way(name: str, reborn: Callable[[], None]) ->
                     judge(fs, name, "done" if outcome == "done" and kind != LATE else outcome if kind != LATE else "late")
                 except Exception as error:
                     raise AssertionError(f"{name}, call {at} ({call}), {kind}, {outcome}") from error
-                cases += 1
-    assert cases >= 3 * len(counter.calls)
-    print(f"{name}: {len(counter.calls)} calls, {cases} cases")
+                count += 1
+    assert count >= 3 * len(counter.calls)
+    cases[name] += count
 
 
 def collect_beside(store: Store) -> str:
@@ -135,7 +136,9 @@ PAIRS = [(first, second) for first in ACTORS for second in ACTORS]
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a} while {b}" for a, b in PAIRS])
-def test_everything_may_happen_at_every_call_of_everything(first: str, second: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_may_happen_at_every_call_of_everything(
+    first: str, second: str, monkeypatch: pytest.MonkeyPatch, cases: Counter[str]
+) -> None:
     """The second happens from beginning to end between two calls of the first, and no lease excludes it."""
     monkeypatch.setattr("lqcd_aot.store.leases.Leases.wait", lambda self, name, seconds: self.__class__.lent(self, name))
     monkeypatch.setattr("lqcd_aot.store.leases.Leases.lent", lambda self, name: _Unheld(), raising=False)
@@ -157,7 +160,7 @@ def test_everything_may_happen_at_every_call_of_everything(first: str, second: s
             assert store.verify().problems == ()
         except (AssertionError, StopIteration) as error:
             raise AssertionError(f"{second} at call {at} ({call}) of {first}") from error
-    print(f"{second} while {first}: {len(counter.calls)} interleavings")
+    cases["interleavings"] += len(counter.calls)
 
 
 class _Unheld:
