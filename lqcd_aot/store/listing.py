@@ -50,14 +50,14 @@ class Listing:
         for fan in listed(self._fs, base):
             for name, stat in scanned(self._fs, f"{base}/{fan}"):
                 key = name[:-5]
+                line = known.get(key)  # the common case first
+                if line is not None and line[0] == mark_of(stat) and name[64:] == ".json" and name[:2] == fan:
+                    found[key] = Listed(stat, line[1], line[2])
+                    continue
                 if not (name.endswith(".json") and is_key(key) and key[:2] == fan):
                     continue
                 if before is not None and key in before and before[key].stat == stat:
                     found[key] = before[key]
-                    continue
-                line = known.get(key)
-                if line is not None and line[0] == mark_of(stat):
-                    found[key] = Listed(stat, line[1], line[2])
                     continue
                 read += 1
                 outputs, spec_key = self._read(key) or (None, "")
@@ -89,6 +89,7 @@ class Listing:
             return {}
         known = {}
         for line in body.decode("ascii").split("\n") if body else ():
-            key, mark, spec_key, *rest = line.split(" ")
-            known[key] = mark, tuple(zip(rest[::2], map(int, rest[1::2]), strict=True)), spec_key
+            key, mark, spec_key, digest, size, *rest = line.split(" ")
+            more = zip(rest[::2], map(int, rest[1::2]), strict=True) if rest else ()
+            known[key] = mark, ((digest, int(size)), *more), spec_key
         return known

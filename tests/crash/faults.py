@@ -13,7 +13,7 @@ from typing import Any
 
 from lqcd_aot.store.fs import FileStat, FileSystem
 
-READS = ("read", "stat", "listdir", "scan")
+READS = ("read", "sha256", "stat", "listdir", "scan")
 PASSING = ("EINTR", "ESTALE", "EBUSY")
 LASTING = ("ENOSPC", "EDQUOT", "EROFS")
 KILLS = ("kill before", "kill after")
@@ -111,6 +111,10 @@ class FaultyFileSystem:
     def read(self, path: str) -> bytes:
         data: bytes = self._call("read", lambda: self.inner.read(path))
         return data
+
+    def sha256(self, path: str) -> str:
+        digest: str = self._call("sha256", lambda: self.inner.sha256(path))
+        return digest
 
     def stat(self, path: str) -> FileStat:
         found: FileStat = self._call("stat", lambda: self.inner.stat(path))

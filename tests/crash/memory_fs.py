@@ -11,6 +11,7 @@ import posixpath
 import time
 
 from lqcd_aot.store.fs import FileStat
+from lqcd_runtime.digest import sha256_hex
 
 
 class Node:
@@ -119,6 +120,9 @@ class MemoryFileSystem:
 
     def read(self, path: str) -> bytes:
         return self._node(path).data
+
+    def sha256(self, path: str) -> str:
+        return sha256_hex(self.read(path))
 
     def stat(self, path: str) -> FileStat:
         return _file_stat(self._node(path))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lqcd_aot.store.fs import FileStat, RealFileSystem
+from lqcd_runtime.digest import sha256_hex
 
 RATE = 0.02
 
@@ -46,6 +47,9 @@ class NetworkFileSystem(RealFileSystem):
     def stat(self, path: str) -> FileStat:
         found: FileStat = self._passing(lambda: RealFileSystem.stat(self, path))
         return found
+
+    def sha256(self, path: str) -> str:
+        return sha256_hex(self.read(path))
 
     def listdir(self, path: str) -> list[str]:
         names: list[str] = self._passing(lambda: RealFileSystem.listdir(self, path))
