@@ -17,6 +17,7 @@ from lqcd_aot.build.job import Builder, Result
 from lqcd_aot.build.plan import PlanItem
 from lqcd_aot.build.pool import Answer, Pool, available_memory
 from lqcd_aot.store import Store
+from lqcd_aot.store.inventory import read_again
 
 if TYPE_CHECKING:
     from lqcd_aot.compilers import Toolchain
@@ -59,7 +60,7 @@ def build(
         try:
             builder = Builder(store, toolchain, used, progress, workdir)
             _Run(builder, used, progress, results, jobs, memory or available_memory()).all(todo)
-            store.records.listing.refresh()
+            read_again(store, [str(result.item.build_key) for result in results.values()])
         finally:
             used.close()
     return [results[id(item)] for item in items]

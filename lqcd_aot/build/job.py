@@ -32,8 +32,8 @@ LONGEST_LOG = 1 << 20
 class Result(NamedTuple):
     """What became of one variant.
 
-    outcome: reused (was in the store), built, shared (another process built it meanwhile), failed, blocked (by the plan). record:
-    of what was built or shared. error: what went wrong. failure_class: of a failed compile, or "witness".
+    outcome: reused (was in the store), built, shared (came meanwhile: another process built it, or the same bytes), failed,
+    blocked (by the plan). record: of what was built or shared. error: what went wrong. failure_class: of a failed compile, or "witness".
     """
 
     item: PlanItem
@@ -84,10 +84,10 @@ class Builder:
             lease.release()
 
     def _shared(self, item: PlanItem) -> Result | None:
-        record = self._store.record(_key(item))
+        record = self._store.sound_record(_key(item))
         if record is None:
             return None
-        self._progress.tell("shared", item.variant.name, "another process built it")
+        self._progress.tell("shared", item.variant.name, "it is there by now")
         return Result(item, "shared", record)
 
     def _compile(self, item: PlanItem, attempt: int) -> Result:

@@ -1,7 +1,7 @@
 """What a build would do: per variant reuse, build or blocked, each with a reason that shows both values.
 
-Owns the decision and its explanation. Starts no compiler and writes nothing. It trusts the store's word that a record is usable;
-`build` verifies the bytes it reuses where they are read.
+Owns the decision and its explanation. Starts no compiler and writes nothing. Bytes are reused where the store's journal knows
+their file, or where they were hashed now (store/inventory.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lqcd_runtime.errors import UsageError
 if TYPE_CHECKING:
     from lqcd_aot.compilers import Toolchain
     from lqcd_aot.program import Program
-    from lqcd_aot.store import Store
+    from lqcd_aot.store import Inventory, Store
     from lqcd_runtime.signature import Spec
 
 Decision = Literal["reuse", "build", "blocked"]
@@ -72,18 +72,20 @@ def plan(
     *,
     retry_failed: bool = False,
     program_for: Callable[[Spec, str], Program] | None = None,
+    inventory: Inventory | None = None,
 ) -> list[PlanItem]:
     """Decide on every variant, in order.
 
     store: None where there is none yet; toolchain: None where no compiler was found (what is in the store is reused, the rest is
-    blocked); retry_failed: build what failed deterministically before; program_for: lqcd_aot.program.program_for if None.
+    blocked); retry_failed: build what failed deterministically before; program_for: lqcd_aot.program.program_for if None;
+    inventory: of this store, where the caller has it already.
     Errors: RecipeError where a program cannot express some variants, with one [[exclude]] to add for each kind of them.
     """
     if program_for is None:
         from lqcd_aot import program
 
         program_for = program.program_for
-    return _Planner(store, toolchain, retry_failed, program_for).run(list(variants))
+    return _Planner(store, toolchain, retry_failed, program_for, inventory).run(list(variants))
 
 
 def predicted_seconds(items: Iterable[PlanItem]) -> float | None:
@@ -99,15 +101,15 @@ class _Planner:
         toolchain: Toolchain | None,
         retry_failed: bool,
         program_for: Callable[[Spec, str], Program],
+        inventory: Inventory | None,
     ) -> None:
         self.program_for = program_for
         self.store, self.toolchain, self.retry_failed = store, toolchain, retry_failed
         # One walk over each folder; asking the store once a variant would take as many file operations as there are variants.
-        self.usable_in = store.usable() if store else {}
-        self.usable = sorted(self.usable_in)
-        self.usable_set = frozenset(self.usable)
+        self.inventory = inventory or (store.inventory() if store else None)
+        self.usable = frozenset(self.inventory.where if self.inventory else ())
         self.failed = frozenset(store.failures.all_keys() if store else ())
-        self.explainer = Explainer(store, self.usable_set)
+        self.explainer = Explainer(store, self.usable)
         self.refusals: dict[str, str | None] = {}
         self.compiler: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {}
 
@@ -130,15 +132,21 @@ class _Planner:
             return self.without_compiler(variant, f"no compiler for target {target}: {refusal}")
         program = self.program_for(spec, target)
         spec_key, key = both_keys(spec, program.digest, *self.compiler[target], target, variant.salt)
-        if key.hex in self.usable_set:
-            reason = f"artifact {key.hex[:12]} is in {self.where(key.hex)}"
-            return PlanItem(variant, spec_key, key, program, "reuse", reason)
+        wrong = None
+        if key.hex in self.usable and self.inventory is not None:
+            wrong = self.inventory.wrong(key.hex)
+            if wrong is None:
+                reason = f"artifact {key.hex[:12]} is in {self.where(key.hex)}"
+                return PlanItem(variant, spec_key, key, program, "reuse", reason)
         failed = self.failed_before(key.hex) if key.hex in self.failed and not self.retry_failed else None
         if failed is not None:
             return PlanItem(variant, spec_key, key, program, "blocked", failed)
         guess = self.toolchain.memory(program, target)
         if guess is not None:
             variant = variant._replace(memory_bytes=max(guess, variant.memory_bytes))
+        if wrong is not None:
+            reason = f"artifact {key.hex[:12]} is in {self.where(key.hex)}, but {wrong}"
+            return PlanItem(variant, spec_key, key, program, "build", reason)
         reason, changes = self.explainer.explain(spec_key, key, target)
         return PlanItem(variant, spec_key, key, program, "build", reason, changes)
 
@@ -152,14 +160,19 @@ class _Planner:
     def without_compiler(self, variant: Variant, why: str) -> PlanItem:
         spec_key = variant.spec.key
         found = self.store.spec_index(spec_key).get(variant.target) if self.store else None
-        if found in self.usable_set:
-            reason = f"artifact {str(found)[:12]} is in {self.where(str(found))}; whether it is current cannot be told: {why}"
+        if found is not None and found in self.usable and self.inventory is not None:
+            there = f"artifact {found[:12]} is in {self.where(found)}"
+            wrong = self.inventory.wrong(found)
+            if wrong is not None:
+                return PlanItem(variant, spec_key, None, None, "blocked", f"{there}, but {wrong}, and {why}")
+            reason = f"{there}; whether it is current cannot be told: {why}"
             return PlanItem(variant, spec_key, None, None, "reuse", reason, reused=found)
         return PlanItem(variant, spec_key, None, None, "blocked", f"not in the store, and {why}")
 
     def where(self, build_key: str) -> str:
         """The store, or the layer below it, that has an artifact."""
-        root = self.usable_in[build_key]
+        assert self.inventory is not None
+        root = self.inventory.where[build_key].root
         return "the store" if self.store is None or root == self.store.root else f"the store {root} below it"
 
     def failed_before(self, build_key: str) -> str | None:
@@ -175,7 +188,7 @@ class _Planner:
             return items
         history: dict[tuple[str, ...], list[float]] = defaultdict(list)
         # Keys are digests in sorted order, so the first ones are a fair sample of all.
-        for build_key in self.usable[:HISTORY_RECORDS]:
+        for build_key in sorted(self.usable)[:HISTORY_RECORDS]:
             record = self.store.record(build_key)
             spent = record["provenance"].get("compile_ms") if record else None
             if record and spent is not None:

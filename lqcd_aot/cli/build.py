@@ -60,6 +60,8 @@ def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None
             f"build {planned.recipe.name}: {planned.no_toolchain}", hint="pip install ziglang, or --cc /path/to/clang++"
         )
     store = open_store(planned.store_path, create=True, layers=system_stores())
+    if planned.inventory is not None:
+        planned.inventory.remember(store)
     reused = [str(item.build_key) for item in planned.items if item.decision == "reuse"]
     if len(reused) < len(planned.items):
         before = store.roots.get("recipe", planned.root)

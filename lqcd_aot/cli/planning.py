@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lqcd_aot.build.plan import PlanItem
     from lqcd_aot.compilers import Toolchain
     from lqcd_aot.recipe import Recipe
-    from lqcd_aot.store import Store
+    from lqcd_aot.store import Inventory, Store
 
 recipe_argument = click.argument("recipe_path", metavar="RECIPE", type=click.Path(path_type=Path))
 target_option = click.option("--target", "targets", multiple=True, help="Only variants of this target; may be repeated.")
@@ -30,7 +30,8 @@ retry_option = click.option("--retry-failed", is_flag=True, help="Compile again 
 class Planned(NamedTuple):
     """A recipe with the decision on each of its variants, and what was needed to decide; root: its name in the store's roots.
 
-    notes: what was decided on the way from the recipe to its variants, one line each.
+    notes: what was decided on the way from the recipe to its variants, one line each. inventory: of the store that was planned
+    against, None where there is none.
     """
 
     recipe: Recipe
@@ -40,6 +41,7 @@ class Planned(NamedTuple):
     no_toolchain: str | None
     root: str
     notes: tuple[str, ...] = ()
+    inventory: Inventory | None = None
 
 
 def store_folder(given: Path | None) -> Path:
@@ -109,11 +111,13 @@ def make_plan(
     variants = list(expand(recipe, only_targets=[_resolved(t, recipe) for t in targets] or None, say=notes.append))
     if neuron == SIM:
         variants = simulated(variants, notes.append)
-    items = plan(variants, open_if_there(folder), toolchain, retry_failed=retry_failed)
+    store = open_if_there(folder)
+    inventory = store.inventory() if store else None
+    items = plan(variants, store, toolchain, retry_failed=retry_failed, inventory=inventory)
     gc.enable()
     narrowed = [*(f"--target {target}" for target in sorted(targets)), *(["--compiler sim"] if neuron == SIM else [])]
     root = " ".join([str(recipe_path.resolve()), *narrowed])
-    return Planned(recipe, items, folder, toolchain, absent, root, tuple(notes))
+    return Planned(recipe, items, folder, toolchain, absent, root, tuple(notes), inventory)
 
 
 def _resolved(target: str, recipe: Recipe) -> str:

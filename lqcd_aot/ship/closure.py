@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lqcd_aot.keys import BUILD_TAG
 from lqcd_aot.ship.content import Content, Record, content_of, opened
+from lqcd_aot.store.inventory import read_again
 from lqcd_runtime.digest import tagged_sha256
 from lqcd_runtime.errors import CorruptError
 
@@ -44,7 +45,7 @@ def import_bundle(path: str | os.PathLike[str], store: Store, policy: Policy, *,
 
 
 def take_in(content: Content, store: Store, verdict: Verdict, progress: Progress | None = None) -> Imported:
-    """Publish verified content in a store."""
+    """Publish verified content in a store. Errors: CorruptError, StoreError."""
     counts = {"published": 0, "reused": 0, "diverged": 0}
     entries = content.entries()
     for entry in entries:
@@ -61,6 +62,7 @@ def take_in(content: Content, store: Store, verdict: Verdict, progress: Progress
         counts[outcome] += 1
         if progress is not None:
             progress(done, len(entries), entry.name)
+    read_again(store, content.records)
     return Imported(**counts, verdict=verdict)
 
 

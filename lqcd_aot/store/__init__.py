@@ -25,13 +25,15 @@ On disk: artifacts/README.md. What each file is for:
     gc.py             garbage collection: evict, sweep
     temporaries.py    cleaning tmp/
     verify.py         reading and judging everything
-    verified.py       what `verify --quick` need not read again
+    verified.py       what need not be read again: the journal of what was verified
+    inventory.py      what can be reused at one look, and whether its bytes are right
     contents.py       everything a store holds, with its state
     statistics.py     logical, unique and compressed bytes
     store.py          the folder as a whole
 """
 
 from lqcd_aot.store.failures import Failure as Failure
+from lqcd_aot.store.inventory import Inventory as Inventory
 from lqcd_aot.store.problems import Problem as Problem
 from lqcd_aot.store.record_format import Published as Published
 from lqcd_aot.store.record_format import Record as Record
@@ -40,4 +42,4 @@ from lqcd_aot.store.store import Store as Store
 from lqcd_aot.store.store import open_store as open_store
 from lqcd_aot.store.verify import VerifyReport as VerifyReport
 
-__all__ = ["Failure", "Problem", "Published", "Record", "Root", "Store", "VerifyReport", "open_store"]
+__all__ = ["Failure", "Inventory", "Problem", "Published", "Record", "Root", "Store", "VerifyReport", "open_store"]

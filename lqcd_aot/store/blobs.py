@@ -48,17 +48,16 @@ class Blobs:
         return digest
 
     def renew(self, digest: str, size: int) -> bool:
-        """Whether bytes of this size are there already; if so they are young from now on, so that a record may name them while
-        garbage collection runs. Errors: StoreError."""
+        """Whether right bytes of this size are there already; if so they are young from now on, so that a record may name them
+        while garbage collection runs. Errors: StoreError."""
         if self.size(digest) != size:
             return False
         path = self._layout.blob(digest)
-        if not is_old(self._fs, path):
-            return True
         content, found = self._found(digest)
         if content is None or found != digest:
             return False
-        self._writer.replace(path, content)
+        if is_old(self._fs, path):
+            self._writer.replace(path, content)
         return True
 
     def size(self, digest: str) -> int | None:

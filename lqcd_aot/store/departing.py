@@ -16,7 +16,7 @@ from lqcd_aot.store.fs import FileStat, FileSystem
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.owner import of_temp_name, this_host, this_process
 from lqcd_aot.store.temporaries import OLD_SECONDS
-from lqcd_aot.store.verified import mark_of
+from lqcd_aot.store.verified import content_of
 from lqcd_aot.store.writer import Writer
 from lqcd_runtime.digest import sha256_hex
 
@@ -34,8 +34,8 @@ class Departing:
     def take_record(self, build_key: str, judged: FileStat) -> bool:
         """Take a record's name away; False where it is gone or is not the file that was judged."""
         path, aside = self._layout.entry("records", build_key), self._aside(build_key)
-        found = self._renamed(path, aside, lambda stat: mark_of(stat) == mark_of(judged))
-        if found is None or mark_of(found) == mark_of(judged):
+        found = self._renamed(path, aside, lambda stat: content_of(stat) == content_of(judged))
+        if found is None or content_of(found) == content_of(judged):
             return found is not None
         self._writer.place(aside, path)
         return False
@@ -84,7 +84,7 @@ class Departing:
             # Gone; or a rename that was reported as failed, and made again, had taken effect the first time.
             with contextlib.suppress(FileNotFoundError):
                 after = self._fs.stat(aside)
-                return after if mark_of(after) == mark_of(before) or not may_go(after) else None
+                return after if content_of(after) == content_of(before) or not may_go(after) else None
             return None
         return self._fs.stat(aside)
 

@@ -45,7 +45,7 @@ def looks() -> Iterator[None]:
 class FileStat(NamedTuple):
     """What the store needs to know of a directory entry. mode: permission bits; mtime: seconds since the epoch.
 
-    mtime_ns, inode: tell a file from another one that took its name later.
+    mtime_ns, ctime_ns, inode: tell a file from another one that took its name later, and from itself written or renamed since.
     """
 
     size: int
@@ -53,6 +53,7 @@ class FileStat(NamedTuple):
     mode: int
     is_dir: bool
     mtime_ns: int
+    ctime_ns: int
     inode: int
 
 
@@ -192,7 +193,7 @@ class RealFileSystem:
 
 def _file_stat(s: os.stat_result) -> FileStat:
     mode = s.st_mode
-    return FileStat(s.st_size, s.st_mtime, mode & 0o7777, mode & 0o170000 == 0o040000, s.st_mtime_ns, s.st_ino)
+    return FileStat(s.st_size, s.st_mtime, mode & 0o7777, mode & 0o170000 == 0o040000, s.st_mtime_ns, s.st_ctime_ns, s.st_ino)
 
 
 class Retrying:

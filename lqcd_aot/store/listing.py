@@ -1,12 +1,13 @@
-"""The disposable list of what records/ holds, so that a plan of 10,000 variants does not read 10,000 records.
+"""The disposable list of what records/ holds, so that a plan of 10,000 variants, or a miss, does not read 10,000 files.
 
-Owns the file `listing`: one line per record with size, mtime and inode of its file, its spec and its outputs. A line counts only
-while the file it describes has the same size, mtime and inode; everything else is read. So the list may be absent, old or
-broken at any time. Builders and garbage collection write it; readers never do.
+Owns the file `listing`: one line per record with the mark of its file, its spec and its outputs; then, after an empty line, one
+per spec with its canonical JSON. A line counts only while the file it describes has the same mark; everything else is read. So
+the list may be absent, old or broken at any time. Builders, imports and garbage collection write it; readers never do.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,26 +17,36 @@ from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.verified import mark_of
 from lqcd_aot.store.writer import Writer
 from lqcd_runtime.digest import sha256_hex
+from lqcd_runtime.errors import StoreError
 
-HEAD = b"lqcd-aot listing v2 "
-# So many records may be read afresh before a builder that publishes nothing writes the list anew.
+HEAD = b"lqcd-aot listing v3 "
+# So many records may be read afresh before a builder writes the list anew.
 TOLERATED = 100
 
 Outputs = tuple[tuple[str, int], ...]
 
 
+class Glance(NamedTuple):
+    """What the list holds of an intact record: (digest, size) of each output, its spec and the spec's key."""
+
+    outputs: Outputs
+    spec_key: str
+    spec: str
+
+
 class Listed(NamedTuple):
-    """One record file. outputs: (digest, size) of each output, None where the record is not intact; spec_key: "" there."""
+    """One record file. outputs: None where the record is not intact; spec_key, spec: "" there."""
 
     stat: FileStat
     outputs: Outputs | None
     spec_key: str
+    spec: str
 
 
 class Listing:
     """The records of one store at a glance."""
 
-    def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, read: Callable[[str], tuple[Outputs, str] | None]) -> None:
+    def __init__(self, fs: FileSystem, layout: Layout, writer: Writer, read: Callable[[str], Glance | None]) -> None:
         self._fs, self._layout, self._writer, self._read = fs, layout, writer, read
 
     def look(self, before: dict[str, Listed] | None = None) -> tuple[dict[str, Listed], int]:
@@ -52,7 +63,7 @@ class Listing:
                 key = name[:-5]
                 line = known.get(key)  # the common case first
                 if line is not None and line[0] == mark_of(stat) and name[64:] == ".json" and name[:2] == fan:
-                    found[key] = Listed(stat, line[1], line[2])
+                    found[key] = Listed(stat, *line[1])
                     continue
                 if not (name.endswith(".json") and is_key(key) and key[:2] == fan):
                     continue
@@ -60,36 +71,41 @@ class Listing:
                     found[key] = before[key]
                     continue
                 read += 1
-                outputs, spec_key = self._read(key) or (None, "")
-                found[key] = Listed(stat, outputs, spec_key)
+                found[key] = Listed(stat, *(self._read(key) or (None, "", "")))
         return found, read
 
     def refresh(self) -> None:
-        """Write the list anew where much of it is old. Errors: StoreError."""
+        """Write the list anew where much of it is old."""
         found, read = self.look()
         if read > TOLERATED:
             self.write(found)
 
     def write(self, found: dict[str, Listed]) -> None:
-        """Write the list. Errors: StoreError."""
+        """Write the list; without it in a store that cannot be written, records are read one by one."""
+        intact = [(key, one, one.outputs) for key, one in found.items() if one.outputs is not None]
         lines = [
-            f"{key} {mark_of(one.stat)} {one.spec_key} {' '.join(f'{digest} {size}' for digest, size in one.outputs)}"
-            for key, one in found.items()
-            if one.outputs is not None
+            f"{key} {mark_of(one.stat)} {one.spec_key} {' '.join(f'{digest} {size}' for digest, size in outputs)}"
+            for key, one, outputs in intact
         ]
+        specs = {one.spec_key: one.spec for _, one, _ in intact}
+        lines += ["", *(f"{key} {spec}" for key, spec in sorted(specs.items()))]
         body = "\n".join(lines).encode("ascii")
-        self._writer.replace(self._layout.listing, HEAD + sha256_hex(body).encode() + b"\n" + body, durable=False)
+        with contextlib.suppress(StoreError):
+            self._writer.replace(self._layout.listing, HEAD + sha256_hex(body).encode() + b"\n" + body, durable=False)
 
-    def _known(self) -> dict[str, tuple[str, Outputs, str]]:
+    def _known(self) -> dict[str, tuple[str, Glance]]:
         try:
             head, _, body = self._fs.read(self._layout.listing).partition(b"\n")
         except OSError:
             return {}
         if head != HEAD + sha256_hex(body).encode():
             return {}
+        # A list without records begins with the empty line.
+        records, _, specs = body.decode("ascii").partition("\n\n") if body[:1] != b"\n" else ("", "", "")
+        spelled = {line[:64]: line[65:] for line in specs.split("\n")}
         known = {}
-        for line in body.decode("ascii").split("\n") if body else ():
+        for line in records.split("\n") if records else ():
             key, mark, spec_key, digest, size, *rest = line.split(" ")
             more = zip(rest[::2], map(int, rest[1::2]), strict=True) if rest else ()
-            known[key] = mark, ((digest, int(size)), *more), spec_key
+            known[key] = mark, Glance(((digest, int(size)), *more), spec_key, spelled[spec_key])
         return known

@@ -12,9 +12,9 @@ from typing import Any
 
 from lqcd_aot.store.blobs import Blobs, is_old, listed
 from lqcd_aot.store.corrupt import Quarantine
-from lqcd_aot.store.fs import FileSystem, looks
+from lqcd_aot.store.fs import FileStat, FileSystem, looks
 from lqcd_aot.store.layout import Layout, is_key
-from lqcd_aot.store.listing import Listing, Outputs
+from lqcd_aot.store.listing import Glance, Listing, Outputs
 from lqcd_aot.store.problems import Problems
 from lqcd_aot.store.record_format import (
     DIVERGENCE_SCHEMA,
@@ -32,7 +32,8 @@ from lqcd_runtime.errors import StoreError
 
 PUBLISH_ATTEMPTS = 3
 _OUTPUTS = b'"outputs":'
-_SPEC_KEY = re.compile(rb'"spec_key":"([0-9a-f]{64})"')
+# Canonical JSON sorts names, so these four follow each other; inside a string the quotes would be escaped.
+_SPEC = re.compile(rb'"seal":"[0-9a-f]{64}","spec":({[^\n]*?}),"spec_key":"([0-9a-f]{64})"')
 _DECODER = json.JSONDecoder()
 
 
@@ -80,18 +81,22 @@ class Records:
             return False
         return True
 
-    def usable(self) -> list[str]:
-        """Build keys whose record is intact and whose bytes are there with the right size, sorted.
+    def usable(self, blobs: dict[str, FileStat] | None = None) -> dict[str, Outputs]:
+        """{build key: (digest, size) of each output} of intact records whose bytes are there with the right size, sorted.
 
-        One look at each folder; records are read only where the listing does not know their file (see listing.py): a plan of
-        10,000 variants asks this. The bytes themselves are verified where they are read.
+        One look at each folder (blobs: what it gave); records are read only where the listing does not know their file (see
+        listing.py): a plan of 10,000 variants asks this. The bytes themselves are judged by inventory.py.
         """
-        there = self._blobs.sizes().items()
-        found = []
+        stats = self._blobs.stats() if blobs is None else blobs
+        there = {digest: stat.size for digest, stat in stats.items()}.items()
+        found = {}
         for build_key, one in self.listing.look()[0].items():
-            seen = one.outputs is not None and there >= set(one.outputs)
-            if seen or self.get(build_key) is not None:  # `get` notes what is wrong, or that a blob came after the listing
-                found.append(build_key)
+            if one.outputs is not None and there >= set(one.outputs):
+                found[build_key] = one.outputs
+                continue
+            record = self.get(build_key)  # notes what is wrong, or that a blob came after the listing
+            if record is not None:
+                found[build_key] = tuple((output["sha256"], output["size"]) for output in record["outputs"].values())
         return found
 
     def all_keys(self) -> list[str]:
@@ -173,11 +178,12 @@ class Records:
                 return f"output {name} has {output['size']} bytes, its blob {output['sha256'][:16]} has {size}"
         return None
 
-    def _quick(self, build_key: str) -> tuple[Outputs, str] | None:
-        """((digest, size) of each output, spec key) of an intact record, without reading all of its JSON."""
+    def _quick(self, build_key: str) -> Glance | None:
+        """What the listing holds of an intact record, without reading all of its JSON."""
         try:
             data = self._fs.read(self._layout.entry("records", build_key))
-            at, spec = data.find(_OUTPUTS), _SPEC_KEY.search(data)
+            at = data.find(_OUTPUTS)
+            spec = _SPEC.search(data, max(at, 0))
             # Canonical JSON sorts names, so the record's own key comes first: a record under another's name is none.
             if at < 0 or not data.startswith(b'{"build_key":"%b"' % build_key.encode()) or not is_intact(data) or spec is None:
                 return None
@@ -185,7 +191,8 @@ class Records:
             check_outputs(outputs)
         except (OSError, ValueError):
             return None
-        return tuple((output["sha256"], output["size"]) for output in outputs.values()), spec[1].decode()
+        found = tuple((output["sha256"], output["size"]) for output in outputs.values())
+        return Glance(found, spec[2].decode("ascii"), spec[1].decode("ascii"))
 
 
 def _digests(record: Record) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from lqcd_aot.store.condemned import Condemned
 from lqcd_aot.store.corrupt import Quarantine
 from lqcd_aot.store.failures import Failure, Failures
 from lqcd_aot.store.fs import FileSystem, RealFileSystem, Retrying
+from lqcd_aot.store.inventory import Inventory
 from lqcd_aot.store.layers import layered
 from lqcd_aot.store.layout import FOLDERS, VERSION, VERSION_TEXT, Layout
 from lqcd_aot.store.leases import Lease, Leases
@@ -135,14 +136,27 @@ class Store:
 
     def list_build_keys(self) -> list[str]:
         """Build keys that can be used (record intact, bytes there), sorted; made for plans of 10,000 variants."""
-        return sorted(self.usable())
+        return sorted({key for store in (self, *self.lower) for key in store.records.usable()})
 
-    def usable(self) -> dict[str, str]:
-        """{build key that can be used: folder of the store that has it}; this store goes before the layers below it."""
-        found: dict[str, str] = {}
-        for store in reversed((self, *self.lower)):
-            found.update(dict.fromkeys(store.records.usable(), store.root))
-        return found
+    def inventory(self) -> Inventory:
+        """What can be reused, and whether its bytes are right."""
+        return Inventory(self)
+
+    def sound_record(self, build_key: str) -> Record | None:
+        """As `record`, after reading every byte of it; wrong bytes of this store are put aside for the next writer.
+
+        Errors: StoreError.
+        """
+        for store in (self, *self.lower):
+            record = store.records.get(build_key)
+            if record is None:
+                continue
+            wrong = [o["sha256"] for o in record["outputs"].values() if not store.blobs.is_sound(o["sha256"])]
+            if not wrong:
+                return record
+            for digest in wrong if store is self else ():
+                self.blobs.put_aside(digest, "content does not match its name")
+        return None
 
     def lease(self, build_key: str, *, seconds: float) -> Lease | None:
         """The right to build a key, or None while another live process has it. Only saves work."""
@@ -150,7 +164,7 @@ class Store:
 
     def verify(self, *, repair: bool = False, quick: bool = False) -> VerifyReport:
         """Read every byte and judge it. repair: put aside what is wrong, and make the spec indices anew. quick: bytes whose
-        file has the size, mtime and inode it had when they were last verified are not read again."""
+        file has the size, times and inode it had when they were last verified are not read again."""
         with translated(self.root):
             return verify(self, repair=repair, quick=quick)
 

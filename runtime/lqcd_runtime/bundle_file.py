@@ -151,21 +151,25 @@ class BundleFile:
         return None if found is None else self.entry(found)
 
     def _spec_texts(self) -> Iterator[tuple[int, bytes]]:
-        """(row, canonical JSON of the spec) of every entry, cut out of the lines unparsed: the compact data of a nearest search.
+        """(row, canonical JSON) of every spec, cut out of its first line unparsed: the compact data of a nearest search.
 
         Not compared with digests; what is shown of the winner is read by `entry`.
         """
         if self._map is None:
             return
         start, size = self._head["entries.jsonl"]
-        for i in range(self.count):
-            _, _, offset, length, _ = self.row(i)
+        rows = self._view[self._rows : self._rows + self.count * INDEX_RECORD.size]
+        last = b""
+        for i, (key, _, offset, length, _) in enumerate(INDEX_RECORD.iter_unpack(rows)):
+            if key == last:  # rows are sorted: the same spec for another target
+                continue
+            last = key
             line, end = start + offset, start + min(offset + length, size)
             first = self._map.find(b'"spec":{', line, end) + 7
-            last = self._map.find(b',"spec_key":"', first, end)
-            if first < 7 or last < 0:
+            behind = self._map.find(b',"spec_key":"', first, end)
+            if first < 7 or behind < 0:
                 raise CorruptError(f"{self.where}: entry {i} at byte {line} has no spec")
-            yield i, self._map[first:last]
+            yield i, self._map[first:behind]
 
     def read_blob(self, sha256: str) -> bytes:
         """The bytes with this digest, a private copy made before the comparison.

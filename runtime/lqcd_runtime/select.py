@@ -183,19 +183,28 @@ def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
 def nearest_spec(asked: Spec, texts: Iterable[tuple[Tag, bytes]]) -> Tag | None:
     """The tag of the nearest among (tag, canonical JSON of a spec), the first of equals; None for no texts.
 
-    Equal texts are parsed once: in a bundle each spec stands there once per target.
+    Only those are parsed that can be nearest: canonical JSON falls into its members at ',"' unless a baked value is among them, so
+    the members of the asked spec that do not stand in a text as they are count the differing ones from below.
     """
     import json
 
+    from lqcd_runtime.digest import canonical_json
+
     mine = asked.as_dict()
+    # storage is left out: where it follows dtype it is not counted. The first member begins with the object's brace, not counted.
+    members = {canonical_json({f: mine[f]})[2:-1] for f in _WEIGHT if f != "storage"}
+    at_least: dict[int, list[tuple[int, Tag, bytes]]] = {}
+    for place, (tag, text) in enumerate(texts):
+        # The last member ends with the object's brace.
+        differ = len(members.difference(text[:-1].split(b',"')))
+        at_least.setdefault(differ, []).append((place, tag, text))
     best: Tag | None = None
-    least: tuple[int, float] | None = None
-    seen: set[bytes] = set()
-    for tag, text in texts:
-        if text in seen:
-            continue
-        seen.add(text)
-        far = distance(mine, json.loads(text))
-        if least is None or far < least:
-            best, least = tag, far
+    least: tuple[int, float, int] | None = None
+    for differ in sorted(at_least):
+        if least is not None and differ > least[0]:
+            break
+        for place, tag, text in at_least[differ]:
+            far = (*distance(mine, json.loads(text)), place)
+            if least is None or far < least:
+                best, least = tag, far
     return best

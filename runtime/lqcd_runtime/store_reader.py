@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 VERSION_PREFIX = b"lqcd-aot store "
 VERSION = 1
-LISTING_HEAD = b"lqcd-aot listing v2 "
+LISTING_HEAD = b"lqcd-aot listing v3 "
 
 
 class StoreFolder:
@@ -89,15 +89,21 @@ class StoreFolder:
 
         A build key covers its spec, so an old list says no less than a new one; a broken or absent one says nothing.
         """
-        others = set()
+        mine = spec_key.encode()
+        others = {line[:64] for line in self._listing()[0] if mine not in line}
+        return (key for key in self._build_keys() if key.encode() not in others)
+
+    def _listing(self) -> tuple[list[bytes], list[bytes]]:
+        """(lines of records, lines of specs) of the builders' list; empty where it is absent or broken."""
         try:
             head, _, body = _read(f"{self.path}/listing").partition(b"\n")
         except OSError:
-            head = body = b""
-        if head == LISTING_HEAD + sha256_hex(body).encode():
-            mine = spec_key.encode()
-            others = {line[:64] for line in body.split(b"\n") if mine not in line}
-        return (key for key in self._build_keys() if key.encode() not in others)
+            return [], []
+        if head != LISTING_HEAD + sha256_hex(body).encode():
+            return [], []
+        lines = body.split(b"\n")
+        middle = lines.index(b"") if b"" in lines else len(lines)
+        return lines[:middle], lines[middle + 1 :]
 
     def record(self, build_key: str) -> bytes:
         """Canonical JSON of a build record. Errors: CorruptError."""
@@ -140,10 +146,15 @@ class StoreFolder:
         return nearest_spec(spec, ((entry, canonical_json(entry.spec.as_dict())) for entry in self.entries()))
 
     def _spec_texts(self) -> Iterator[tuple[str, bytes]]:
-        """(spec key, canonical JSON of the spec) from every spec index, cut out unparsed and not compared with its seal: what is
-        shown of the winner is read as a record."""
+        """(spec key, canonical JSON of the spec) of every spec index: from the builders' list, and where that does not know it cut
+        out of the index, unparsed and not compared with its seal: what is shown of the winner is read as a record."""
+        known = {line[:64]: line[65:] for line in self._listing()[1]}
         for folder in _names(f"{self.path}/specs"):
             for name in _names(f"{self.path}/specs/{folder}"):
+                text = known.get(name[:-5].encode("ascii", "replace"))
+                if text is not None:
+                    yield name[:-5], text
+                    continue
                 try:
                     data = _read(f"{self.path}/specs/{folder}/{name}")
                 except OSError:

@@ -118,8 +118,11 @@ def test_pins_are_checked_and_expire(store: Store) -> None:
     assert key("other") not in store.roots.kept(time() + 2 * 3600)
 
 
-def test_disposable_lists_may_be_absent_old_or_broken(store: Store, fs: MemoryFileSystem) -> None:
+def test_disposable_lists_may_be_absent_old_or_broken(
+    store: Store, fs: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C12: `listing`, `verified` and gc/condemned.json only save time."""
+    monkeypatch.setattr("lqcd_aot.store.verified.TICK_SECONDS", -1.0)  # files of this very moment count too
     usable = store.list_build_keys()
     store.records.listing.write(store.records.listing.look()[0])
     assert store.records.listing.look()[1] == 0, "with the list no record is read"

@@ -20,12 +20,14 @@ class Node:
     def __init__(self, mode: int, *, is_dir: bool) -> None:
         self.mode, self.is_dir, self.mtime = mode, is_dir, time.time()
         self.data, self.durable_data = b"", b""
+        self.changes = 0  # as ctime counts them: a rename too
         self.entries: dict[str, Node] = {}
         self.durable_entries: dict[str, Node] = {}
 
 
 def _file_stat(node: Node) -> FileStat:
-    return FileStat(len(node.data), node.mtime, node.mode, node.is_dir, int(node.mtime * 1e9), id(node))
+    at = int(node.mtime * 1e9)
+    return FileStat(len(node.data), node.mtime, node.mode, node.is_dir, at, at + node.changes, id(node))
 
 
 def _error(number: int, path: str) -> OSError:
@@ -91,6 +93,7 @@ class MemoryFileSystem:
         if name not in old.entries:
             raise _error(errno.ENOENT, source)
         new.entries[other] = old.entries.pop(name)
+        new.entries[other].changes += 1
 
     def link(self, source: str, target: str) -> None:
         if not self.hard_links:
@@ -101,12 +104,13 @@ class MemoryFileSystem:
         if other in new.entries:
             raise _error(errno.EEXIST, target)
         new.entries[other] = old.entries[name]
+        new.entries[other].changes += 1
 
     def unlink(self, path: str) -> None:
         folder, name = self._parent(path)
         if name not in folder.entries:
             raise _error(errno.ENOENT, path)
-        del folder.entries[name]
+        folder.entries.pop(name).changes += 1
 
     def mkdir(self, path: str, mode: int | None) -> None:
         folder, name = self._parent(path)
@@ -144,6 +148,7 @@ class MemoryFileSystem:
         """Change a file's bytes behind the store's back, on the disk too."""
         node = self._node(path)
         node.data = node.durable_data = data
+        node.changes += 1
 
     def _node(self, path: str) -> Node:
         node = self.root
