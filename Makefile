@@ -10,6 +10,15 @@ OUT    ?= artifacts/demo
 LATTICE ?=
 BATCH  ?=
 SECONDS ?= 20
+# Axes and inputs of `make bench`; words may be several.
+THREADS ?=
+OPERATOR ?=
+DTYPE  ?=
+STORAGE ?=
+TARGET ?=
+NEURON ?=
+NO_FUSED ?=
+BENCH_OUT ?= artifacts/bench
 ARGS   ?=
 # One worker a core; the tests of one file stay together and share what it built.
 PARALLEL ?= -n auto --dist loadfile
@@ -18,12 +27,19 @@ PARALLEL ?= -n auto --dist loadfile
 NEURON_INDEX ?= https://pip.repos.neuron.amazonaws.com
 COMPILER ?=
 
+BENCH_NEURON = --neuron $(if $(COMPILER),--compiler $(COMPILER))
+BENCH_CPU = --start-up $(if $(THREADS),--threads $(THREADS)) $(foreach word,$(OPERATOR),--operator $(word)) \
+    $(foreach word,$(DTYPE),--dtype $(word)) $(foreach word,$(STORAGE),--storage $(word)) $(if $(TARGET),--target $(TARGET)) \
+    $(if $(CONFIG),--config "$(CONFIG)")
+
 .PHONY: demo test check bench fuzz neuron-check clean help
 help:
 	@echo "make demo [CONFIG=file]   recipes -> artifacts -> bundle -> plaquette, propagator, pion plot"
 	@echo "make test                 all tests"
 	@echo "make check                ruff, mypy --strict, import law, all tests"
-	@echo "make bench [LATTICE='8x8x8x8 ...'] [BATCH=1,12]   the benchmark suite, next to torch eager"
+	@echo "make bench [LATTICE='8x8x8x8 ...'] [BATCH=1,12] [THREADS=1,2] [OPERATOR=all] [DTYPE=float32] [STORAGE=...] [TARGET=x86-64-v3]"
+	@echo "           [CONFIG=file]   the benchmark suite against this machine's roofline and torch eager; report in $(BENCH_OUT)"
+	@echo "make bench NEURON=1 [LATTICE=...] [BATCH=8,16,32] [NO_FUSED=1]   the NeuronCores of this machine (COMPILER=sim: simulated)"
 	@echo "make fuzz [SECONDS=20]    coverage-guided fuzzing of every parser of foreign bytes, so long for each"
 	@echo "make neuron-check         on a machine with NeuronCores: build, compare, time, write one report (COMPILER=sim rehearses)"
 	@echo "make clean                remove the environment, the store and all outputs"
@@ -48,7 +64,8 @@ check: $(VENV)/.ready
 	$(BIN)/python -m pytest tests --ignore=tests/architecture $(PARALLEL) $(ARGS)
 
 bench: $(VENV)/.ready
-	$(BIN)/lqcd-aot bench --start-up --store $(STORE) $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(ARGS)
+	$(BIN)/lqcd-aot bench --store $(STORE) --out $(BENCH_OUT) $(if $(NEURON),$(BENCH_NEURON),$(BENCH_CPU)) \
+	    $(if $(LATTICE),--lattice "$(LATTICE)") $(if $(BATCH),--batch $(BATCH)) $(if $(NO_FUSED),--no-fused) $(ARGS)
 
 fuzz: $(VENV)/.ready
 	$(BIN)/pip install --quiet -e '.[fuzz]'

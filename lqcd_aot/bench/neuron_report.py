@@ -123,32 +123,39 @@ def time_rows(bundle: Bundle, entries: Iterable[Entry], say: Say, *, seconds: fl
 
 
 def _timed(bundle: Bundle, entry: Entry, seconds: float) -> dict[str, Any]:
+    cores = tuple(bundle.load(entry).cores)
+    found: dict[str, Any] = {
+        label: timed_on(bundle, entry, used, seconds) for label, used in (("one_core", cores[:1]), ("all_cores", cores))
+    }
+    found["applications_per_second"] = found["one_core"]["applications_per_second"]
+    return found
+
+
+def timed_on(bundle: Bundle, entry: Entry, cores: tuple[int, ...], seconds: float) -> dict[str, Any]:
+    """A Dirac operator on some cores, each with a batch of its own: numpy in, numpy out, gauge field resident.
+
+    {"cores", "columns", "seconds", "fastest", "slowest", "applications_per_second", "gflops"}; a column is an application.
+    """
     import numpy as np
 
     from lqcd_runtime.fields import random_links, random_spinor
 
     spec = entry.spec
-    links = random_links(spec.lattice, 1)
     one = np.stack([random_spinor(spec.lattice, 1, column) for column in range(spec.batch)]).astype(np.complex64)
-    found: dict[str, Any] = {}
-    cores = tuple(bundle.load(entry).cores)
-    for label, used in (("one_core", cores[:1]), ("all_cores", cores)):
-        # Scalars that an operator does not take are not given: each word has its own.
-        inputs: dict[str, Any] = {} if spec.operator == "wilson_hop" else {"mass": MASS}
-        operator = bundle.operator(
-            spec.operator, gauge=links, dtype=spec.dtype, batch=spec.batch, fused=spec.fused, shards=spec.shards,
-            engine=engine_of(entry.target), cores=used, **inputs,
-        )  # fmt: skip
-        psi = np.concatenate([one] * len(used))
-        timing = time_call(lambda op=operator, field=psi: op.apply(field), seconds=seconds, rounds=5)  # type: ignore[misc]
-        rate = len(psi) / timing.seconds
-        sites = int(np.prod(spec.lattice))
-        found[label] = {
-            "cores": len(used), "columns": len(psi), "seconds": timing.seconds, "fastest": timing.fastest,
-            "slowest": timing.slowest, "applications_per_second": rate, "gflops": rate * sites * FLOPS_PER_SITE / 1e9,
-        }  # fmt: skip
-    found["applications_per_second"] = found["one_core"]["applications_per_second"]
-    return found
+    # Scalars that an operator does not take are not given: each word has its own.
+    inputs: dict[str, Any] = {} if spec.operator == "wilson_hop" else {"mass": MASS}
+    operator = bundle.operator(
+        spec.operator, gauge=random_links(spec.lattice, 1), dtype=spec.dtype, batch=spec.batch, fused=spec.fused,
+        shards=spec.shards, engine=engine_of(entry.target), cores=cores, **inputs,
+    )  # fmt: skip
+    psi = np.concatenate([one] * len(cores))
+    timing = time_call(lambda: operator.apply(psi), seconds=seconds, rounds=5)
+    rate = len(psi) / timing.seconds
+    sites = int(np.prod(spec.lattice))
+    return {
+        "cores": len(cores), "columns": len(psi), "seconds": timing.seconds, "fastest": timing.fastest,
+        "slowest": timing.slowest, "applications_per_second": rate, "gflops": rate * sites * FLOPS_PER_SITE / 1e9,
+    }  # fmt: skip
 
 
 def chunk_rows(bundle: Bundle, entries: Iterable[Entry], say: Say, *, seconds: float) -> Iterator[dict[str, Any]]:

@@ -1,114 +1,101 @@
-"""One row per (operator, dtype, lattice, batch, fused, threads): seconds, GFLOP/s, GB/s, and the peer in the same run.
+"""Dirac artifacts under the clock: the bare entry point on packed vectors, next to torch eager in the same rounds.
 
-Flops by the convention of the field: 1320 per site and hop, 504 per clover term. Bytes are the least an application must move
-once spinors are reused perfectly: 4 links of 18 reals per site and hop, 24 reals in and 24 out per right-hand side. A solver's
-row is one iteration (solvers.py).
+Owns the fields and inputs that every row of a benchmark uses, and the torch module as peer. What a row says is the business of
+rows.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lqcd_aot.bench.timing import time_call, time_pair
-from lqcd_runtime.signature import Spec
+from lqcd_aot.bench.timing import Timing, time_call, time_pair
+from lqcd_runtime.geometry import volume
+from lqcd_runtime.signature import OPERATORS, Spec
 
 if TYPE_CHECKING:
     from lqcd_runtime.bundle import Bundle
+    from lqcd_runtime.engines.cpu import CpuArtifact
     from lqcd_runtime.operator import DiracOperator
 
 INPUTS = {"mass": 0.1, "csw": 1.0, "mu": 0.2}
 PEER_SITES = 16**4
+EAGER = "torch eager"
 
 
-def rows(bundle: Bundle, specs: list[Spec], *, threads: int, peer: bool = True, seconds: float = 0.4) -> Iterator[dict[str, Any]]:
-    """Measure every spec with the artifacts of a bundle; yields one row as soon as it is measured.
+class Measured(NamedTuple):
+    """timing: of one application or iteration of all right-hand sides; artifact: what ran; eager: torch's, where it was timed;
+    solve: of a solver, to a tight residual (solvers.py)."""
 
-    peer: time torch eager (complex64 or complex128, same threads) in the same rounds. Errors: NoVariant.
-    """
-    for spec in specs:
-        if spec.kind == "solver":
-            from lqcd_aot.bench.solvers import row
-
-            yield row(bundle, spec, threads=threads, seconds=seconds)
-            continue
-        operator = _operator(bundle, spec, threads)
-        mine = operator.resident(_spinor(spec))
-        other = _eager(spec, threads) if peer and spec.batch == 1 and operator.spec.shards == 1 else None
-        if other is None:
-            own, torch_time = time_call(mine, seconds=seconds), None
-        else:
-            own, torch_time = time_pair(mine, other, seconds=seconds)
-        yield _row(operator, own.seconds, threads, own, torch_time)
+    timing: Timing
+    artifact: CpuArtifact
+    eager: Timing | None = None
+    solve: dict[str, Any] | None = None
 
 
-def _row(operator: DiracOperator, seconds: float, threads: int, own: Any, peer: Any) -> dict[str, Any]:
-    spec = operator.spec
-    return {
-        "operator": spec.operator,
-        "dtype": spec.dtype,
-        "storage": spec.storage,
-        "lattice": list(spec.lattice),
-        "batch": spec.batch,
-        "fused": spec.fused,
-        "shards": spec.shards,
-        "threads": threads,
-        "target": operator.entry.target,
-        "seconds": seconds,
-        "fastest": own.fastest,
-        "slowest": own.slowest,
-        "gflops": operator.flops * spec.batch / seconds / 1e9,
-        "gbytes_per_s": least_bytes(spec) / seconds / 1e9,
-        "peer": None if peer is None else {"name": "torch eager", "seconds": peer.seconds, "ratio": peer.seconds / seconds},
-    }
+def measure_operator(bundle: Bundle, spec: Spec, *, threads: int, eager: bool, seconds: float) -> Measured:
+    """Time a spec of kind dirac. eager: torch too, in interleaved rounds (one right-hand side, up to 16^4). Errors: NoVariant."""
+    operator = operator_of(bundle, spec, threads)
+    mine = operator.resident(spinors(spec))
+    other = eager_call(spec, threads) if eager and spec.batch == 1 and spec.shards == 1 else None
+    if other is None:
+        return Measured(time_call(mine, seconds=seconds), operator.artifact)
+    own, peer = time_pair(mine, other, seconds=seconds)
+    return Measured(own, operator.artifact, peer)
 
 
-def least_bytes(spec: Spec) -> int:
-    """Bytes one application to all right-hand sides must move, with perfect reuse of spinors; two hops for M^dag M."""
-    real = 4 if spec.storage == "float32" else 8
-    sites = spec.lattice[0] * spec.lattice[1] * spec.lattice[2] * spec.lattice[3]
-    hops = 2 if spec.operator.endswith("_normal") else 1
-    return hops * sites * real * (4 * 18 + 48 * spec.batch)
-
-
-def _inputs(operator: str) -> dict[str, float]:
-    from lqcd_runtime.signature import OPERATORS
-
+def inputs_of(operator: str) -> dict[str, float]:
+    """mass, csw, mu, as far as an operator takes them."""
     return {name: INPUTS[name] for name in OPERATORS[operator]["inputs"]}
 
 
-def _operator(bundle: Bundle, spec: Spec, threads: int) -> DiracOperator:
+def operator_of(bundle: Bundle, spec: Spec, threads: int, gauge: Any = None) -> DiracOperator:
+    """The operator of exactly this spec, storage included, antiperiodic; on random links where no gauge is given."""
+    from lqcd_runtime.inputs import resolve
+    from lqcd_runtime.operator_choice import Running, operator
+
+    inputs = resolve(spec.operator, t_boundary=-1, **inputs_of(spec.operator))  # type: ignore[arg-type]
+    return operator(bundle, spec, links_for(spec.lattice) if gauge is None else gauge, inputs, Running(threads))
+
+
+@lru_cache(maxsize=1)
+def links_for(lattice: tuple[int, ...]) -> Any:
+    """Random SU(3) links, the same for every row of a lattice."""
     from lqcd_runtime.fields import random_links
 
-    return bundle.operator(
-        spec.operator, gauge=random_links(spec.lattice, 1), dtype=spec.dtype, batch=spec.batch, fused=spec.fused,
-        shards=spec.shards, threads=threads, t_boundary=-1, **_inputs(spec.operator),  # type: ignore[arg-type]
-    )  # fmt: skip
+    return random_links(lattice, 1)
 
 
-def _spinor(spec: Spec) -> Any:
+@lru_cache(maxsize=1)
+def _columns(lattice: tuple[int, ...], batch: int) -> Any:
     import numpy as np
 
     from lqcd_runtime.fields import random_spinor
 
-    dtype = np.complex64 if spec.dtype == "float32" else np.complex128
-    return np.stack([random_spinor(spec.lattice, 1, column) for column in range(spec.batch)]).astype(dtype)
+    return np.stack([random_spinor(lattice, 1, column) for column in range(batch)])
 
 
-def _eager(spec: Spec, threads: int) -> Callable[[], object] | None:
+def spinors(spec: Spec) -> Any:
+    """Random right-hand sides in the precision of the spec: complex [batch,T,Z,Y,X,4,3]."""
+    import numpy as np
+
+    return _columns(spec.lattice, spec.batch).astype(np.complex64 if spec.dtype == "float32" else np.complex128)
+
+
+def eager_call(spec: Spec, threads: int) -> Callable[[], object] | None:
     """The torch module of the same operator in the same precision, in eager mode; None above 16^4, where it takes seconds."""
-    if spec.lattice[0] * spec.lattice[1] * spec.lattice[2] * spec.lattice[3] > PEER_SITES:
+    if volume(spec.lattice) > PEER_SITES:
         return None
     import torch
 
     from lqcd_aot.dirac.judge import family_and_form, module_for
-    from lqcd_runtime.fields import random_links
 
     torch.set_num_threads(threads)
     dtype = torch.complex64 if spec.dtype == "float32" else torch.complex128
-    links = torch.as_tensor(random_links(spec.lattice, 1)).to(dtype)
-    psi = torch.as_tensor(_spinor(spec)[0]).to(dtype)
-    form = getattr(module_for(spec.operator, t_boundary=-1, **_inputs(spec.operator)), family_and_form(spec.operator)[1])
+    links = torch.as_tensor(links_for(spec.lattice)).to(dtype)
+    psi = torch.as_tensor(spinors(spec)[0]).to(dtype)
+    form = getattr(module_for(spec.operator, t_boundary=-1, **inputs_of(spec.operator)), family_and_form(spec.operator)[1])
 
     def call() -> object:
         with torch.inference_mode():

@@ -1,130 +1,143 @@
-"""`lqcd-aot bench`: time operators on this machine, each next to torch eager in the same run. Ratios are the result."""
+"""`lqcd-aot bench`: time operators and solvers on this machine against its roofline, torch eager, a peer, an older report."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lqcd_aot.cli.measuring import say
-from lqcd_aot.cli.output import cc_option, human_seconds, json_option, print_json, print_table, store_option
+from lqcd_aot.cli import bench_output as show
+from lqcd_aot.cli.measuring import origin, say
+from lqcd_aot.cli.output import cc_option, json_option, print_json, store_option
 from lqcd_runtime.errors import UsageError
-from lqcd_runtime.geometry import format_extents, parse_extents
-from lqcd_runtime.signature import OPERATORS, Spec, kind_of
+from lqcd_runtime.geometry import parse_extents
+from lqcd_runtime.signature import CPU_DTYPES
 
-if TYPE_CHECKING:
-    from lqcd_aot.measure.ensure import Origin
 
-DEFAULT_LATTICES = ("4x4x4x4", "8x4x4x4", "8x8x8x8", "16x8x8x8", "16x16x16x16")
+def axis_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is measured: every combination of the axes."""
+    decorators = (
+        click.option("--operator", "operators", multiple=True,
+                     help="Operator, solver (an iteration and a solve) or all; may be repeated. [default: wilson_hop, wilson]"),
+        click.option("--lattice", "lattices", multiple=True,
+                     help="TxZxYxX; may be repeated or several in one word. [default: 4^4 to 16^4]"),
+        click.option("--dtype", "dtypes", multiple=True, type=click.Choice(CPU_DTYPES), help="[default: both]"),
+        click.option("--storage", "storages", multiple=True,
+                     help="How links and vectors are stored; may be repeated. [default: as --dtype]"),
+        click.option("--batch", "batches", multiple=True, help="Right-hand sides, e.g. 1,12; may be repeated. [default: 1,12]"),
+        click.option("--fused/--no-fused", "fused", default=None,
+                     help="Also the fused form of the Wilson family; with --neuron fused is the default."),
+        click.option("--threads", "threads", multiple=True, help="Threads, e.g. 1,2; may be repeated. [default: 1]"),
+        click.option("--target", default=None, help="Artifacts of a lower CPU level than this machine's, e.g. x86-64-v3."),
+    )  # fmt: skip
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
 
 
 @click.command("bench")
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    help="Operator or solver (wilson_schur_cg: an iteration); may be repeated. [default: wilson_hop, wilson]",
-)
-@click.option(
-    "--lattice", "lattices", multiple=True, help="TxZxYxX; may be repeated or several in one word. [default: 4^4 to 16^4]"
-)
-@click.option("--dtype", "dtypes", multiple=True, type=click.Choice(["float32", "float64"]), help="[default: both]")
-@click.option("--batch", "batches", multiple=True, help="Right-hand sides, e.g. 1,12; may be repeated. [default: 1,12]")
-@click.option("--fused", is_flag=True, help="Also the fused form of the Wilson family.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@axis_options
 @click.option("--seconds", type=float, default=0.4, show_default=True, help="Measuring time of a row.")
 @click.option("--no-peer", is_flag=True, help="Do not time torch eager.")
-@click.option("--start-up", "with_start_up", is_flag=True, help="Also fresh processes: import and first applied operator.")
+@click.option(
+    "--peer",
+    metavar="COMMAND",
+    default=None,
+    help="Another benchmark, run in turns with ours: one JSON object a line for each of its rows (tests/bench/README.md).",
+)
+@click.option(
+    "--config",
+    "configuration",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    default=None,
+    help="Gauge configuration for --start-up and, on its lattice, for solves. [default: random links]",
+)
+@click.option(
+    "--start-up", "with_start_up", is_flag=True, help="Also fresh processes, step by step to the first propagator column."
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, file_okay=False), default=None, help="Folder for bench.json and bench.html."
+)
+@click.option(
+    "--compare", "older", type=click.Path(path_type=Path), default=None, help="An older bench.json: ratios new/old a row."
+)
+@click.option("--neuron", is_flag=True, help="The NeuronCores of this machine: one row per (lattice, batch).")
+@click.option("--compiler", metavar="sim|PATH", default=None, help="With --neuron: neuronx-cc at PATH; sim: time the simulator.")
 @store_option
 @cc_option
 @json_option
 def command(
-    operators: tuple[str, ...], lattices: tuple[str, ...], dtypes: tuple[str, ...], batches: tuple[str, ...], fused: bool,
-    threads: int, seconds: float, no_peer: bool, with_start_up: bool, store_path: Path | None, cc: str | None, as_json: bool,
+    operators: tuple[str, ...], lattices: tuple[str, ...], dtypes: tuple[str, ...], storages: tuple[str, ...],
+    batches: tuple[str, ...], fused: bool | None, threads: tuple[str, ...], target: str | None, seconds: float, no_peer: bool,
+    peer: str | None, configuration: Path | None, with_start_up: bool, out: Path | None, older: Path | None, neuron: bool,
+    compiler: str | None, store_path: Path | None, cc: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Time operators on packed vectors: GFLOP/s by 1320 flops a site (clover 504 more), median of rounds after a warm-up."""
-    from lqcd_aot.bench.operators import rows
-    from lqcd_aot.cli.measuring import origin
-    from lqcd_aot.measure.ensure import with_artifacts
+    """Time operators on packed vectors: GFLOP/s by 1320 flops a site (clover 504 more), median after a warm-up, pinned."""
+    from lqcd_aot.bench.compare import compare, read_report
+    from lqcd_aot.bench.suite import Axes, Plan, run
 
-    specs = _specs(operators, lattices, dtypes, batches, fused)
     where = origin(None, store_path, cc, False)
-    with with_artifacts([*_builders(specs), *specs], where, say) as bundle:
-        measured = []
-        for row in rows(bundle, specs, threads=threads, peer=not no_peer, seconds=seconds):
-            measured.append(row)
-            if not as_json:
-                what = f"{row['operator']} {format_extents(row['lattice'])} {row['dtype']} batch {row['batch']}"
-                say(f"[{len(measured)}/{len(specs)}] {what}: {row['gflops']:.1f} GFLOP/s")
-    if as_json and not with_start_up:
-        print_json(measured)
-    elif as_json:
-        print_json({"rows": measured, "start_up": _start_up(where)})
-    else:
-        _print(measured)
-        if with_start_up:
-            for what, spent in _start_up(where).items():
-                click.echo(f"{what:<22} {human_seconds(spent)}")
-
-
-def _specs(operators: Any, lattices: Any, dtypes: Any, batches: Any, fused: bool) -> list[Spec]:
-    chosen = [parse_extents(word) for text in lattices or DEFAULT_LATTICES for word in text.split()]
-    counts = [_count(n) for text in batches or ("1,12",) for n in text.split(",")]
-    out = []
-    for operator, lattice, dtype in itertools.product(
-        operators or ("wilson_hop", "wilson"), chosen, dtypes or ("float32", "float64")
-    ):
-        if kind_of(operator) not in ("dirac", "solver"):
-            raise UsageError(
-                f"--operator {operator}: is no Dirac operator",
-                expected="a word that acts on spinors, such as wilson or wilson_cg",
-            )
-        out += [Spec(operator, lattice, dtype, batch=batch) for batch in counts]
-        if fused and kind_of(operator) == "dirac" and operator.startswith("wilson") and OPERATORS[operator]["parity"] == "full":
-            out += [Spec(operator, lattice, dtype, batch=batch, fused=True) for batch in counts]
-    return out
-
-
-def _count(text: str) -> int:
-    if not text.strip().isdigit() or int(text) < 1:
-        raise UsageError(f"--batch {text!r}: is no number of right-hand sides", hint="--batch 1,12")
-    return int(text)
-
-
-def _builders(specs: list[Spec]) -> list[Spec]:
-    return list(dict.fromkeys(Spec("wilson_blocks", s.lattice, s.dtype, shards=s.shards) for s in specs if s.fused))
-
-
-def _start_up(where: Origin) -> dict[str, float]:
-    """A bundle of one operator at 8^4, and what fresh processes need to use it."""
-    import tempfile
-
-    from lqcd_aot.bench.start_up import start_up
-    from lqcd_aot.build.pack import Wanted, pack
-    from lqcd_aot.measure.ensure import build_missing
-    from lqcd_aot.store import open_store
-
-    spec = Spec("wilson", (8, 8, 8, 8), "float64")
-    build_missing([spec], where, say)
-    store = open_store(where.store)
-    found = [Wanted(r["target"], r["build_key"]) for r in store.records_of_spec(spec.key).values()]
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/one.lqcd"
-        pack(store, found, path, name="one", recipe={"name": "bench", "sha256": "0" * 64})
-        return start_up(path)
-
-
-def _print(measured: list[dict[str, Any]]) -> None:
-    columns = ("operator", "lattice", "dtype", "batch", "form", "time", "GFLOP/s", "GB/s", "torch eager", "ratio")
-    print_table(columns, (_cells(row) for row in measured))
-
-
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
-    peer = row["peer"]
-    return (
-        row["operator"], format_extents(row["lattice"]), row["dtype"], row["batch"], "fused" if row["fused"] else "unfused",
-        human_seconds(row["seconds"]), f"{row['gflops']:.1f}", f"{row['gbytes_per_s']:.1f}",
-        human_seconds(peer["seconds"]) if peer else "", f"{peer['ratio']:.0f}x" if peer else "",
+    extents = [parse_extents(word) for text in lattices for word in text.split()]
+    counts = _numbers("--batch", batches, "right-hand sides")
+    if neuron:
+        only_cpu = {"--operator": operators, "--dtype": dtypes, "--storage": storages, "--threads": threads, "--target": target,
+                    "--peer": peer, "--config": configuration, "--start-up": with_start_up, "--compare": older}  # fmt: skip
+        _refuse(only_cpu, "does not apply to --neuron")
+        _neuron(extents, counts, fused is not False, compiler, where, seconds, out, as_json)
+        return
+    _refuse({"--compiler": compiler}, "applies to --neuron only")
+    old = read_report(older) if older is not None else None
+    usual = Axes()
+    axes = Axes(
+        operators or usual.operators, extents or usual.lattices, dtypes or usual.dtypes, storages or usual.storages,
+        counts or usual.batches, fused is True,
     )  # fmt: skip
+    plan = Plan(
+        _numbers("--threads", threads, "threads") or (1,), seconds, not no_peer, target, peer, configuration, with_start_up
+    )
+    report = run(axes, plan, where, say, (lambda *_: None) if as_json else show.progress)
+    report["comparison"] = compare(report["rows"], old["rows"]) if old is not None else None
+    if out is not None:
+        show.write(report, out)
+    if as_json:
+        print_json(report)
+    else:
+        show.print_report(report, out)
+
+
+def _neuron(
+    lattices: Sequence[Any], batches: Sequence[int], fused: bool, compiler: str | None, where: Any, seconds: float,
+    out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    from lqcd_aot.bench import neuron_rows as device
+
+    rows = []
+    chosen = (lattices or device.LATTICES, batches or device.BATCHES)
+    for row in device.neuron_rows(*chosen, fused=fused, compiler=compiler, origin=where, seconds=seconds, say=say):
+        rows.append(row)
+        show.neuron_progress(row)
+    report = {"schema": device.SCHEMA, "simulated": rows[0]["simulated"], "rows": rows}
+    if out is not None:
+        show.write_json(report, out / "neuron.json")
+    if as_json:
+        print_json(report)
+    else:
+        show.print_neuron(rows)
+
+
+def _numbers(option: str, texts: Sequence[str], what: str) -> list[int]:
+    """ "1,12" and repetitions -> [1, 12]. Errors: UsageError."""
+    out: list[int] = []
+    for text in (part for given in texts for part in given.split(",")):
+        if not text.strip().isdigit() or int(text) < 1:
+            raise UsageError(f"{option} {text!r}: is no number of {what}", hint=f"{option} 1,2")
+        out.append(int(text))
+    return list(dict.fromkeys(out))
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageError(f"{given[0]}: {reason}", found=" ".join(given))

@@ -49,20 +49,29 @@ def build_missing(specs: Sequence[Spec], origin: Origin, say: Callable[[str], No
 
     Nothing happens where there is no compiler: the artifacts may be there all the same. Errors: StoreError, CompileError.
     """
+    target = this_host().best_target()
+    absent = [spec for spec in specs if not _is_there(spec, origin.store)]
+    if absent and target is not None:
+        build_for(absent, target, origin, say)
+
+
+def build_for(
+    specs: Sequence[Spec], target: str, origin: Origin, say: Callable[[str], None], neuron: str | None = None
+) -> list[str] | None:
+    """The build keys of exactly what the compiler of today makes of the specs for a target, what is missing built.
+
+    neuron: a neuronx-cc by path, or "sim". None where there is no compiler. Errors: StoreError, CompileError.
+    """
     from lqcd_aot.build.plan import plan
     from lqcd_aot.recipe import Variant
 
-    target = this_host().best_target()
-    absent = [spec for spec in specs if not _is_there(spec, origin.store)]
-    if not absent or target is None:
-        return
-    toolchain = _toolchain(origin.cc, say)
+    toolchain = _toolchain(origin.cc, say, neuron)
     if toolchain is None:
-        return
+        return None
     from lqcd_aot.store import open_store
 
     store = open_store(origin.store, create=True)
-    items = plan([Variant(spec, target) for spec in absent], store, toolchain)
+    items = plan([Variant(spec, target) for spec in specs], store, toolchain)
     todo = [item for item in items if item.decision == "build"]
     if todo:
         names = ", ".join(item.variant.name for item in todo)
@@ -71,6 +80,7 @@ def build_missing(specs: Sequence[Spec], origin: Origin, say: Callable[[str], No
     for item in items:
         if item.decision == "blocked":
             raise CompileError(f"artifact {item.variant.name}: {item.reason}", hint="lqcd-aot build RECIPE --retry-failed")
+    return [item.build_key for item in items if item.build_key is not None]
 
 
 def _is_there(spec: Spec, folder: Path) -> bool:
@@ -82,15 +92,15 @@ def _is_there(spec: Spec, folder: Path) -> bool:
     return True
 
 
-def _toolchain(cc: str | None, say: Callable[[str], None]) -> Toolchain | None:
+def _toolchain(cc: str | None, say: Callable[[str], None], neuron: str | None = None) -> Toolchain | None:
     from lqcd_aot.compilers import find_toolchain
     from lqcd_aot.settings import default_compiler
 
     wanted = cc or default_compiler()
     try:
-        return find_toolchain(wanted)
+        return find_toolchain(wanted, neuron)
     except CompileError as error:
-        if wanted:
+        if wanted or neuron:
             raise
         say(f"not building: {error.fact}")
         return None

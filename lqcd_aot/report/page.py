@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from importlib.resources import files
 from statistics import median
 
 from lqcd_aot.report import svg
+from lqcd_aot.report.document import document, human_bytes, human_seconds, table, tiles
 from lqcd_aot.report.gather import Facts, Row
 
 SHOWN_BUILDS, SHOWN_ROWS, SHOWN_FAILURES = 30, 15, 50
@@ -28,7 +28,6 @@ AXES: dict[str, Callable[[Row], str]] = {
 
 def page(facts: Facts) -> str:
     """The whole page."""
-    style = files("lqcd_aot.report").joinpath("style.css").read_text("utf-8")
     parts = [
         f"<h1>Artifacts in {escape(facts.root)}</h1>",
         f"<p>{_period(facts)}</p>",
@@ -38,16 +37,8 @@ def page(facts: Facts) -> str:
         _times(facts.rows),
         _sizes(facts.rows),
         _builds(facts),
-        "<footer>Made by <code>lqcd-aot report</code>. This file is complete: it loads nothing.</footer>",
     ]
-    # The policy is for readers' peace of mind: even if something slipped through the escaping, no browser would load or run it.
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width">'
-        f"<title>lqcd-aot: {len(facts.rows)} artifacts</title><style>{style}</style>"
-    )
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+    return document(f"lqcd-aot: {len(facts.rows)} artifacts", parts, verb="report")
 
 
 def _period(facts: Facts) -> str:
@@ -62,7 +53,7 @@ def _tiles(facts: Facts) -> str:
     logical, unique = sum(r.size for r in rows), sum({r.sha256: r.size for r in rows}.values())
     seconds = sum(r.compile_ms or 0 for r in rows) / 1000
     checked = sum(r.checked for r in rows)
-    tiles = [
+    cells = [
         (f"{len(rows)}", "artifacts", False),
         (human_bytes(unique), f"machine code ({human_bytes(logical)} before sharing)", False),
         (human_seconds(seconds), "spent compiling", False),
@@ -72,11 +63,8 @@ def _tiles(facts: Facts) -> str:
         (f"{len(facts.divergences)}", "divergences", bool(facts.divergences)),
     ]
     if facts.unreadable:
-        tiles.append((f"{facts.unreadable}", "records that are not intact; run store verify", True))
-    cells = (
-        f'<div class="tile{" alarm" if bad else ""}"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b, bad in tiles
-    )
-    return f'<div class="tiles">{"".join(cells)}</div>'
+        cells.append((f"{facts.unreadable}", "records that are not intact; run store verify", True))
+    return tiles(cells)
 
 
 def _failures(facts: Facts) -> str:
@@ -94,7 +82,7 @@ def _failures(facts: Facts) -> str:
         names = {r.build_key: r.name for r in facts.rows}
         lines = [(names.get(d[:64], "a build that is no longer here"), d[:16], d[65:81]) for d in facts.divergences]
         text = "<h2>Divergences</h2><p>One build key, two results: the build is not reproducible there. The first was kept.</p>"
-        parts.append(text + _table(("artifact", "build key", "second result"), lines[:SHOWN_FAILURES]))
+        parts.append(text + table(("artifact", "build key", "second result"), lines[:SHOWN_FAILURES]))
     return "".join(parts)
 
 
@@ -154,7 +142,7 @@ def _times(rows: Sequence[Row]) -> str:
     parts.append("<h3>distribution</h3>" + svg.histogram([(r.compile_ms or 0) / 1000 for r in timed], unit="s"))
     slowest = sorted(timed, key=lambda r: -(r.compile_ms or 0))[:SHOWN_ROWS]
     lines_ = [(r.name, r.build_key[:16], human_seconds((r.compile_ms or 0) / 1000), human_bytes(r.size)) for r in slowest]
-    parts.append("<h3>slowest</h3>" + _table(("artifact", "build key", "compile", "size"), lines_))
+    parts.append("<h3>slowest</h3>" + table(("artifact", "build key", "compile", "size"), lines_))
     return "".join(parts)
 
 
@@ -202,27 +190,3 @@ def _volume(name: str) -> tuple[int, str]:
     for part in name.split("x"):
         product *= int(part) if part.isdigit() else 1
     return product, name
-
-
-def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(h)}</th>" for h in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
-
-
-def human_bytes(n: float) -> str:
-    """12345 -> '12.1 KiB'."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError("unreachable")
-
-
-def human_seconds(seconds: float) -> str:
-    """0.0123 -> '12 ms', 4000 -> '1.1 h'."""
-    if seconds < 1:
-        return f"{seconds * 1e3:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

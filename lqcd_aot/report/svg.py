@@ -26,7 +26,7 @@ def bars(rows: Sequence[tuple[str, float, str]], *, kind: str = "bar") -> str:
             f'<rect class="{kind}" x="{LABEL}" y="{y + 3}" width="{length:.1f}" height="{BAR - 6}" rx="2"/>'
             f'<text class="value" x="{LABEL + length + 6:.1f}" y="{y + 14}">{escape(text)}</text></g>'
         )
-    return _svg(WIDTH, max(1, len(rows)) * BAR, parts)
+    return frame(WIDTH, max(1, len(rows)) * BAR, parts)
 
 
 def histogram(values: Sequence[float], *, unit: str, bins: int = 24) -> str:
@@ -53,7 +53,7 @@ def histogram(values: Sequence[float], *, unit: str, bins: int = 24) -> str:
         tick = 10 ** (low + (high - low) * i / bins)
         side = ' style="text-anchor: start"' if i == 0 else ' style="text-anchor: end"' if i == bins else ""
         parts.append(f'<text class="tick" x="{20 + i * wide:.1f}" y="{tall + 20}"{side}>{_short(tick)} {escape(unit)}</text>')
-    return _svg(WIDTH, tall + 26, parts)
+    return frame(WIDTH, tall + 26, parts)
 
 
 def stacked(rows: Sequence[tuple[str, Mapping[str, int], str]], kinds: Sequence[str]) -> str:
@@ -72,7 +72,7 @@ def stacked(rows: Sequence[tuple[str, Mapping[str, int], str]], kinds: Sequence[
                 )
                 x += width
         parts.append(f'<text class="value" x="{LABEL + room + 6}" y="{y + 14}">{escape(text)}</text>')
-    return _svg(WIDTH, max(1, len(rows)) * BAR, parts)
+    return frame(WIDTH, max(1, len(rows)) * BAR, parts)
 
 
 def matrix(rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str, str], tuple[int, str, str]]) -> str:
@@ -93,10 +93,11 @@ def matrix(rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[str
             )
             title = f"{escape(row)}, {escape(column)}: {escape(text)}"
             parts.append(f'<g><title>{title}</title><rect class="{escape(kind)}" {where}/>{number}</g>')
-    return _svg(LABEL + len(columns) * CELL_WIDTH, HEAD + len(rows) * CELL_HEIGHT, parts)
+    return frame(LABEL + len(columns) * CELL_WIDTH, HEAD + len(rows) * CELL_HEIGHT, parts)
 
 
-def _svg(width: float, height: float, parts: Sequence[str]) -> str:
+def frame(width: float, height: float, parts: Sequence[str]) -> str:
+    """Parts of a picture as one inline SVG of so many pixels."""
     box = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {box}>{"".join(parts)}</svg>'
 

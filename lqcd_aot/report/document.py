@@ -1,0 +1,63 @@
+"""What every page of this project has in common: one complete HTML file, tables, numbers for people.
+
+Owns the frame (style, policy), tables and the wording of sizes and times. Refuses to know what a page is about. Every text that
+is passed in is escaped here; parts are HTML already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+# The policy is for readers' peace of mind: even if something slipped through the escaping, no browser would load or run it.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def document(title: str, parts: Iterable[str], *, verb: str) -> str:
+    """A page with a title and HTML parts, made by `lqcd-aot VERB`."""
+    style = files("lqcd_aot.report").joinpath("style.css").read_text("utf-8")
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta name="viewport" content="width=device-width">'
+        f"<title>{escape(title)}</title><style>{style}</style>"
+    )
+    foot = f"<footer>Made by <code>lqcd-aot {escape(verb)}</code>. This file is complete: it loads nothing.</footer>"
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}{foot}</body></html>\n'
+
+
+def table(heads: Sequence[str], lines: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> str:
+    """numbers: the heads of columns that are set to the right."""
+    kinds = [' class="n"' if h in numbers else "" for h in heads]
+    head = "".join(f"<th{kind}>{escape(h)}</th>" for h, kind in zip(heads, kinds, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(line, kinds, strict=True)) + "</tr>"
+        for line in lines
+    )
+    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def tiles(cells: Iterable[tuple[str, str, bool]]) -> str:
+    """(figure, what it is, whether it alarms)."""
+    made = (f'<div class="tile{" alarm" if bad else ""}"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b, bad in cells)
+    return f'<div class="tiles">{"".join(made)}</div>'
+
+
+def human_bytes(n: float) -> str:
+    """12345 -> '12.1 KiB'."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024 or unit == "GiB":
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+    raise AssertionError("unreachable")
+
+
+def human_seconds(seconds: float) -> str:
+    """0.0000123 -> '12.3 us', 0.0123 -> '12 ms', 4000 -> '1.1 h'."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.1f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e3:.2f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
