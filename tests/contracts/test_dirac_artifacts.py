@@ -27,7 +27,7 @@ def case(operator: str, lattice: tuple[int, ...], dtype: str = "float64", target
     return Spec(operator, lattice, dtype, **axes), target  # type: ignore[arg-type]
 
 
-LARGE = (12, 12, 12, 12)  # four links a site, streaming stores; with a batch every right-hand side is a field of its own
+LARGE = (12, 12, 12, 12)  # beyond the caches: prefetches, and stores past the cache
 # Every operator and every lattice shape, batch, shard count and CPU level at least once; two dtypes for each family.
 SHORT = ("wilson_hop", "wilson", "wilson_dagger", "wilson_normal", "clover", "clover_dagger", "wilson_schur", "twisted_normal")
 CASES = [
@@ -87,8 +87,6 @@ def test_agrees_with_the_naive_operator(factory: Factory, spec: Spec, target: st
     assert np.linalg.norm(found - expected) <= depth * EPSILON[spec.dtype] * np.linalg.norm(expected)
     assert artifact.library.lqcd_identity().decode() == f"{spec.name}@{target}"
     assert artifact.library.lqcd_abi() == 1
-    if spec.lattice == LARGE:
-        assert artifact.layout.startswith("links4-f64")
 
 
 @pytest.mark.parametrize(("one", "other"), SAME_BITS, ids=lambda v: f"{v[0].name}@{v[1]}")

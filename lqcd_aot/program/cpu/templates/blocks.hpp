@@ -87,7 +87,7 @@ LQCD_INLINE void add_blocks(Vector (*acc)[kSpinor], const Vector* blocks, const 
   if constexpr (D < 8) {
     for (int rhs = 0; rhs < kBatch; ++rhs) {  // a block stays in the first cache while the right-hand sides pass
       Vector psi[kSpinor];
-      load_neighbour<D, Dagger>(psi, in + n.position[D] * kSiteStride + rhs * column_stride(InHalo), n.face[D]);
+      load_neighbour<D, Dagger>(psi, in + n.position[D] * kSiteStride + rhs * kSpinor, n.face[D]);
       multiply_block(acc[rhs], blocks + D * kBlock, psi);
     }
     add_blocks<D + 1, Dagger, InHalo>(acc, blocks, in, n);
@@ -98,6 +98,7 @@ LQCD_INLINE void add_blocks(Vector (*acc)[kSpinor], const Vector* blocks, const 
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
 void block_sweep(Vector* out, const Vector* in, const Vector* blocks, lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
+    LQCD_ALIGN_STACK;
     for (int64_t site = first; site < last; ++site) {
       const Coordinates c = coordinates(site, OutHalo, 0);
       const Neighbours n = neighbours<InHalo>(c);
@@ -107,7 +108,7 @@ void block_sweep(Vector* out, const Vector* in, const Vector* blocks, lqcd_pool*
         if (Dagger)
           for (int k = kHalf; k < kSpinor; ++k) acc[rhs][k] = -acc[rhs][k];
         epilogue(acc[rhs], c, site, rhs);
-        for (int k = 0; k < kSpinor; ++k) out[site * kSiteStride + rhs * column_stride(OutHalo) + k] = acc[rhs][k];
+        for (int k = 0; k < kSpinor; ++k) out[site * kSiteStride + rhs * kSpinor + k] = acc[rhs][k];
       }
     }
   });

@@ -32,7 +32,7 @@ struct HopOnly {
 // The spinor of the field `in` (with Halo) at the site that is being computed.
 template <int64_t Halo>
 LQCD_INLINE const Vector* spinor_at(const Vector* in, const Coordinates& c, int rhs) {
-  return in + position(c.at[0], c.at[1], c.at[2], c.at[3], Halo) * kSiteStride + rhs * column_stride(Halo);
+  return in + position(c.at[0], c.at[1], c.at[2], c.at[3], Halo) * kSiteStride + rhs * kSpinor;
 }
 
 // acc + diagonal psi

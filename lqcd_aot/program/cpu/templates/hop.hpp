@@ -11,9 +11,10 @@
 
 namespace lqcd {
 
-// Bytes of links, input and output from which on nothing of the output would survive in the last cache: stores bypass it.
-inline constexpr int64_t kStreamLimit = 24 << 20;
-inline constexpr bool kStream = kGaugeBytes + 2 * spinor_bytes(0) >= kStreamLimit;
+// Bytes that a sweep touches. Above the first limit little of the output would survive in the last cache: stores bypass it. Above
+// the second one part of a site's input comes from beyond the second cache: the sweep asks for it ahead of time.
+inline constexpr int64_t kSweepBytes = kGaugeBytes + 2 * spinor_bytes(0);
+inline constexpr bool kStream = kSweepBytes >= 16 << 20, kPrefetch = kSweepBytes >= 512 << 10;
 
 // One row of V h (Adjoint: of V^dag h) for one spin: colours are summed in the order 0, 1, 2.
 template <bool Adjoint>
@@ -28,24 +29,48 @@ LQCD_INLINE void link_row(Vector& re, Vector& im, const Vector* u, const Vector*
   }
 }
 
-// Out of cache, ask for what the next site needs and the processor's own prefetcher follows badly: the four backward links,
-// which lie in other rows, planes and slices (eight stored links are one stream; with several right-hand sides a tile's links
-// are in cache already), and the spinors of the neighbouring slices.
-template <int64_t Vectors>
-LQCD_INLINE void prefetch(const Vector* first) {
-  const char* bytes = reinterpret_cast<const char*>(first);
-  LQCD_UNROLL for (int at = 0; at < int(Vectors * sizeof(Vector)); at += 64) __builtin_prefetch(bytes + at);
-}
+// Where the links of one site are: u[d] for each direction.
+struct SiteLinks {
+  const Vector* u[8];
+};
+
+// What a site needs from beyond the second cache: its own links; the spinors one step ahead in T and Z, read there for the first
+// time, or for the first time since a slice ago; those behind in T where three slices overflow the last cache. A processor's own
+// prefetcher gives up at every page, which is one or two sites long here. The software's is spread over the arithmetic, four of
+// the longest vectors' spinors ahead at most: further ahead the first cache has lost it before it is used.
+inline constexpr int64_t kAhead = 64 / int64_t(sizeof(Vector));
+inline constexpr bool kFetchBehind = 3 * kSlice * kSiteStride * int64_t(sizeof(Vector)) >= 16 << 20;
+
+// Part D of 8 of the spinor at `from`.
 template <int D>
-LQCD_INLINE void prefetch_next(const Vector* psi, const Vector* u) {
-  if constexpr (kStream && !kEightLinks && kBatch == 1) prefetch<kLink>(u + kStored * kLink);
-  if constexpr (kStream && D / 2 == 0) prefetch<kSpinor>(psi + kSiteStride);
+LQCD_INLINE void prefetch_spinor(const Vector* from) {
+  constexpr int64_t first = int64_t(sizeof(Vector)) * kSpinor * D / 8, last = int64_t(sizeof(Vector)) * kSpinor * (D + 1) / 8;
+  LQCD_UNROLL for (int64_t at = (first + 63) / 64 * 64; at < last; at += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(from) + at);
 }
 
-// Adds direction D of one right-hand side. With 4 stored links a backward product is formed at the neighbour, then shuffled.
+// During direction D of one right-hand side: for the next one, which follows in memory, be it of this site or of the next.
+template <int D>
+LQCD_INLINE void prefetch_spinors(const Vector* in, const Neighbours& n) {
+  if constexpr (!kPrefetch) return;
+  prefetch_spinor<D>(in + n.position[0] * kSiteStride + kAhead * kSpinor);
+  prefetch_spinor<D>(in + n.position[2] * kSiteStride + kAhead * kSpinor);
+  if constexpr (kFetchBehind) prefetch_spinor<D>(in + n.position[1] * kSiteStride + kAhead * kSpinor);
+}
+
+// Links of a later site; every right-hand side asks for one part of `parts`.
+LQCD_INLINE void prefetch_links(const SiteLinks& links, int part, int parts) {
+  if constexpr (!kPrefetch) return;
+  constexpr int64_t distance = (kBatch == 1 ? kAhead : 1) * kLink, lines = (kLink * int64_t(sizeof(Vector)) + 63) / 64;
+  for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
+    for (int d = 0; d < 8; d += 2)
+      __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64);
+}
+
+// Adds direction D of one right-hand side. A backward product is formed at the neighbour, then shuffled.
 template <int D, bool Dagger>
 LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const Vector* u, bool face) {
-  constexpr bool cut = kSplit.cut[D / 2] > 1, at_neighbour = D % 2 && !kEightLinks;
+  constexpr bool cut = kSplit.cut[D / 2] > 1, at_neighbour = D % 2;
   Vector h[kHalf];
   project<D, Dagger>(h, psi);
   if constexpr (cut && !at_neighbour)
@@ -67,21 +92,13 @@ LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const 
   }
 }
 
-// Where the links of one site are: u[d] for each direction.
-struct SiteLinks {
-  const Vector* u[8];
-};
-
 template <int64_t InHalo>
 LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const Coordinates& c, const Neighbours& n) {
   constexpr int64_t shift = (kGaugeHalo - InHalo) * kSlice;  // from positions in the spinor field to those in the links
   const int64_t site = position(c.at[0], c.at[1], c.at[2], c.at[3], kGaugeHalo);
   SiteLinks links;
-  for (int d = 0; d < 8; ++d) {
-    if (kEightLinks) links.u[d] = here + (site * 8 + d) * kLink;
-    else links.u[d] = d % 2 == 0 ? here + (site * 4 + d / 2) * kLink
-                                 : there + ((n.position[d] + shift) * 4 + d / 2) * kLink;
-  }
+  for (int d = 0; d < 8; ++d)
+    links.u[d] = (d % 2 == 0 ? here + site * kLink : there + (n.position[d] + shift) * kLink) + d / 2 * kLinkField;
   return links;
 }
 
@@ -89,14 +106,12 @@ template <int D, bool Dagger>
 LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
   if constexpr (D < 8) {
     const Vector* psi = in + n.position[D] * kSiteStride;
-    prefetch_next<D>(psi, links.u[D]);
+    prefetch_spinors<D>(in, n);
+    if constexpr (kBatch == 1) prefetch_links(links, D, 8);
     add_direction<D, Dagger>(acc, psi, links.u[D], n.face[D]);
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
 }
-
-// Sites that pass for one right-hand side before the next one follows: their links then come from the second cache.
-inline constexpr int64_t kTile = kColumnsOutside ? 64 : 1;
 
 // The columns of a sweep: all right-hand sides of the batch. A solver passes those that are still iterating.
 struct AllColumns {
@@ -109,22 +124,21 @@ struct AllColumns {
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Columns, class Epilogue>
 LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, int parity, int64_t first, int64_t last,
                            const Columns& columns, const Epilogue& epilogue) {
-  const int64_t field = sites_of(kGaugeHalo) * kStored * kLink;
-  const Vector* here = links + (kEvenOdd ? parity * field : 0);
-  const Vector* there = links + (kEvenOdd ? (1 - parity) * field : 0);
-  for (int64_t tile = first; tile < last; tile += kTile) {
-    const int64_t end = tile + kTile < last ? tile + kTile : last;
+  const Vector* here = links + (kEvenOdd ? parity * 4 * kLinkField : 0);
+  const Vector* there = links + (kEvenOdd ? (1 - parity) * 4 * kLinkField : 0);
+  LQCD_ALIGN_STACK;
+  for (int64_t site = first; site < last; ++site) {
+    const Coordinates c = coordinates(site, OutHalo, parity);
+    const Neighbours n = neighbours<InHalo>(c);
+    const SiteLinks u = site_links<InHalo>(here, there, c, n);
     for (int i = 0; i < columns.count(); ++i) {
       const int rhs = columns[i];
-      for (int64_t site = tile; site < end; ++site) {
-        const Coordinates c = coordinates(site, OutHalo, parity);
-        const Neighbours n = neighbours<InHalo>(c);
-        Vector acc[kSpinor];
-        add_directions<0, Dagger>(acc, in + rhs * column_stride(InHalo), site_links<InHalo>(here, there, c, n), n);
-        epilogue(acc, c, site, rhs);
-        Vector* to = out + site * kSiteStride + rhs * column_stride(OutHalo);
-        LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
-      }
+      if constexpr (kBatch > 1) prefetch_links(u, i, columns.count());
+      Vector acc[kSpinor];
+      add_directions<0, Dagger>(acc, in + rhs * kSpinor, u, n);
+      epilogue(acc, c, site, rhs);
+      Vector* to = out + site * kSiteStride + rhs * kSpinor;
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
     }
   }
   finish_stores<kStream>();

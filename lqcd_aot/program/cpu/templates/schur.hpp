@@ -12,7 +12,7 @@
 namespace lqcd {
 
 static_assert(kEvenOdd, "fields of this header hold one parity");
-inline constexpr int64_t kField = sites_of(0) * kBatch * kSpinor;
+inline constexpr int64_t kField = spinor_field(0);
 inline constexpr int64_t kWorkBytes = (kForm == Form::kNormal ? 2 : 1) * spinor_bytes(0);
 
 template <bool Dagger>

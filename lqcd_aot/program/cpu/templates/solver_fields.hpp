@@ -16,7 +16,7 @@ void each_lane(lqcd_pool* pool, int parity, const Body& body) {
       for (int lane = 0; lane < kLanes; ++lane) {
         const int64_t index = global_index(global(outer, lane, 0));
         for (int rhs = 0; rhs < kBatch; ++rhs)
-          body(rhs, index * kSpinor, (site * kSiteStride + rhs * column_stride(0)) * kLanes + lane);
+          body(rhs, index * kSpinor, (site * kSiteStride + rhs * kSpinor) * kLanes + lane);
       }
     }
   });

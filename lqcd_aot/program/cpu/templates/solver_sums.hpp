@@ -9,8 +9,8 @@
 
 namespace lqcd {
 
-inline constexpr int64_t kField = sites_of(0) * kBatch * kSpinor;  // vectors of one field
-inline constexpr int64_t kSumBlock = kColumnsOutside ? kTile : 8;  // sites of one partial sum
+inline constexpr int64_t kField = spinor_field(0);  // vectors of one field
+inline constexpr int64_t kSumBlock = 8;  // sites of one partial sum
 inline constexpr int kMaxSums = 3;                                 // of one column
 inline constexpr int64_t kPartials = ((sites_of(0) + kSumBlock - 1) / kSumBlock) * kBatch * kMaxSums;
 
@@ -84,7 +84,7 @@ void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, co
     hop_range<Dagger, 0, 0>(out, in, links, parity, first, last, columns,
                             [&](Vector (&acc)[kSpinor], const Coordinates& c, int64_t site, int rhs) {
                               epilogue(acc, c, site, rhs);
-                              finish(acc, site * kSiteStride + rhs * column_stride(0), rhs, wide + rhs * K);
+                              finish(acc, site * kSiteStride + rhs * kSpinor, rhs, wide + rhs * K);
                             });
   });
 }
@@ -102,12 +102,8 @@ void hop_columns(Vector* out, const Vector* in, const Vector* links, int parity,
 template <class Body>
 void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
   parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
-    for (int64_t tile = first; tile < last; tile += kTile) {
-      const int64_t end = tile + kTile < last ? tile + kTile : last;
-      for (int i = 0; i < columns.count(); ++i)
-        for (int64_t site = tile; site < end; ++site)
-          body(site * kSiteStride + columns[i] * column_stride(0), columns[i], site);
-    }
+    for (int64_t site = first; site < last; ++site)
+      for (int i = 0; i < columns.count(); ++i) body(site * kSiteStride + columns[i] * kSpinor, columns[i], site);
   });
 }
 
@@ -115,9 +111,9 @@ void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
 template <int K, class Body>
 void each_site_sums(const Active& columns, lqcd_pool* pool, double* partials, Sums<K>& sums, const Body& body) {
   sum_blocks<K>(pool, partials, sums, [&](int64_t first, int64_t last, Wide* wide) {
-    for (int i = 0; i < columns.count(); ++i)
-      for (int64_t site = first; site < last; ++site)
-        body(site * kSiteStride + columns[i] * column_stride(0), columns[i], wide + columns[i] * K);
+    for (int64_t site = first; site < last; ++site)
+      for (int i = 0; i < columns.count(); ++i)
+        body(site * kSiteStride + columns[i] * kSpinor, columns[i], wide + columns[i] * K);
   });
 }
 

@@ -1,5 +1,5 @@
 // Purpose: between complex [batch,T,Z,Y,X,4,3] and the packed spinor field of a slab.
-// Owns: the packed spinor [outer site][right-hand side][24][lane] (large ones: right-hand side first), its halo, both copies.
+// Owns: the packed spinor [outer site][right-hand side][24][lane], its halo, both copies.
 // Refuses to know: links and operators.
 //
 // An even-odd spinor holds the even sites alone; unpacking writes zero on the odd ones.
@@ -10,16 +10,11 @@
 
 namespace lqcd {
 
-constexpr int64_t spinor_bytes(int64_t halo) { return sites_of(halo) * kBatch * kSpinor * int64_t(sizeof(Vector)); }
+inline constexpr int64_t kSiteStride = kBatch * kSpinor;
 
-// In cache the right-hand sides of a site lie together and find its links in the first cache. Out of cache each is a field of its
-// own, a stream that the processor can follow, and a tile of sites shares its links (hop.hpp).
-inline constexpr int64_t kColumnLimit = 24 << 20;
-inline constexpr bool kColumnsOutside = kBatch > 1 && 2 * spinor_bytes(0) >= kColumnLimit;
-inline constexpr int64_t kSiteStride = kColumnsOutside ? kSpinor : kBatch * kSpinor;
-
-// Vectors from one right-hand side to the next in a field with `halo`.
-constexpr int64_t column_stride(int64_t halo) { return kColumnsOutside ? sites_of(halo) * kSpinor : kSpinor; }
+// Vectors, and bytes, of a field with `halo`.
+constexpr int64_t spinor_field(int64_t halo) { return sites_of(halo) * kSiteStride; }
+constexpr int64_t spinor_bytes(int64_t halo) { return spinor_field(halo) * int64_t(sizeof(Vector)); }
 
 template <int64_t Halo>
 void pack_spinors(real* packed, const real* psi, int64_t slab, lqcd_pool* pool) {
@@ -29,7 +24,7 @@ void pack_spinors(real* packed, const real* psi, int64_t slab, lqcd_pool* pool) 
       for (int lane = 0; lane < kLanes; ++lane) {
         const real* from = psi + global_index(global(outer, lane, slab)) * kSpinor;
         real* to = packed + site * kSiteStride * kLanes + lane;
-        for (int rhs = 0; rhs < kBatch; ++rhs, from += kVolume * kSpinor, to += column_stride(Halo) * kLanes)
+        for (int rhs = 0; rhs < kBatch; ++rhs, from += kVolume * kSpinor, to += kSpinor * kLanes)
           for (int k = 0; k < kSpinor; ++k) to[k * kLanes] = from[k];
       }
     }
@@ -44,7 +39,7 @@ inline void unpack_spinors(real* psi, const real* packed, int64_t slab, lqcd_poo
         const int64_t index = global_index(global(outer, lane, slab));
         real* to = psi + index * kSpinor;
         const real* from = packed + site * kSiteStride * kLanes + lane;
-        for (int rhs = 0; rhs < kBatch; ++rhs, to += kVolume * kSpinor, from += column_stride(0) * kLanes)
+        for (int rhs = 0; rhs < kBatch; ++rhs, to += kVolume * kSpinor, from += kSpinor * kLanes)
           for (int k = 0; k < kSpinor; ++k) to[k] = from[k * kLanes];
         if (!kEvenOdd) continue;
         real* odd = psi + (index ^ 1) * kSpinor;  // X is even: sites come in pairs of opposite parity
