@@ -33,7 +33,8 @@ class Result(NamedTuple):
     """What became of one variant.
 
     outcome: reused (was in the store), built, shared (came meanwhile: another process built it, or the same bytes), failed,
-    blocked (by the plan). record: of what was built or shared. error: what went wrong. failure_class: of a failed compile, or "witness".
+    blocked (by the plan). record: of what was built or shared. error: what went wrong. failure_class: of a failed compile, or
+    "witness".
     """
 
     item: PlanItem

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lqcd_aot.cli.lock import hold_to, locked_option
+from lqcd_aot.cli.lock import hold_to, keep_locked, locked_option
 from lqcd_aot.cli.output import console, human_seconds, print_json
 from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option, say_notes
 from lqcd_aot.settings import system_stores
@@ -42,6 +42,7 @@ def command(
         results = execute(planned, jobs, observer)
     if lock is not None and all(result.record or result.outcome == "reused" for result in results):
         check_bytes(lock, open_folder(planned.store_path))
+        keep_locked(lock, lock_path, open_folder(planned.store_path))
     if as_json:
         print_json([result.as_json() for result in results])
     else:
@@ -65,7 +66,7 @@ def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None
     reused = [str(item.build_key) for item in planned.items if item.decision == "reuse"]
     if len(reused) < len(planned.items):
         before = store.roots.get("recipe", planned.root)
-        _keep(store, planned.root, [*reused, *(before.build_keys if before else ())])
+        _keep(store, planned, [*reused, *(before.build_keys if before else ())])
     log = EventLog(planned.recipe.name, len(planned.items))
 
     def watch(event: Event) -> None:
@@ -77,14 +78,15 @@ def execute(planned: Planned, jobs: int | None, observer: Callable[[Event], None
         results = build(planned.items, store, planned.toolchain, jobs=jobs, observer=watch)
     finally:
         log.write(store)
-    _keep(store, planned.root, [str(r.item.build_key) for r in results if r.outcome in ("reused", "built", "shared")])
+    _keep(store, planned, [str(r.item.build_key) for r in results if r.outcome in ("reused", "built", "shared")])
     return results
 
 
-def _keep(store: Store, root: str, keys: list[str]) -> None:
-    """Register the recipe's artifacts, so that garbage collection keeps them. A store that cannot be written says so."""
+def _keep(store: Store, planned: Planned, keys: list[str]) -> None:
+    """Register the recipe's artifacts, so that garbage collection keeps them while the recipe is there. A store that cannot be
+    written says so."""
     try:
-        store.roots.put("recipe", root, keys)
+        store.roots.put("recipe", planned.root, keys, file=str(Path(planned.recipe.path).resolve()))
     except StoreError as error:
         click.echo(f"the recipe's artifacts were not registered for gc: {error.fact}", err=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lqcd_aot.cli.lock import hold_to, locked_option
+from lqcd_aot.cli.lock import hold_to, keep_locked, locked_option
 from lqcd_aot.cli.output import console, human_bytes, print_json
 from lqcd_aot.cli.planning import make_plan, open_folder, recipe_options
 from lqcd_aot.cli.trusting import key_option, signing_key
@@ -40,6 +40,7 @@ def command(
     store = open_folder(planned.store_path)
     if lock is not None:
         check_bytes(lock, store)
+        keep_locked(lock, lock_path, store)
     facts = recipe_facts(recipe_path, recipe.name)
     documents = _documents(recipe_path, facts, provenance, sbom, epoch)
     packed = pack(store, wanted(planned.items), path, name=recipe.name, recipe=facts, documents=documents)

@@ -86,18 +86,23 @@ def unpin(name: str, store_path: Path | None, as_json: bool) -> None:
 @json_option
 def pins(store_path: Path | None, as_json: bool) -> None:
     """List what keeps artifacts: pins, recipes, bundles, lock files, exports under way."""
-    roots = open_folder(store_path).roots.all()
+    store = open_folder(store_path)
+    found = [(root, store.roots.is_over(root, time.time())) for root in store.roots.all()]
     if as_json:
-        print_json([_row(root) for root in roots])
+        print_json([{**_row(root), "over": over} for root, over in found])
         return
-    print_table(
-        ("kind", "name", "artifacts", "since", "until"),
-        [(r.kind, r.name, len(r.build_keys), _day(r.created), _day(r.expires)) for r in roots],
-    )
+    rows = [(r.kind, r.name, len(r.build_keys), _day(r.created), _until(r, over)) for r, over in found]
+    print_table(("kind", "name", "artifacts", "since", "until"), rows)
 
 
 def _row(root: Root) -> dict[str, object]:
     return {**root.as_dict(), "build_keys": list(root.build_keys)}
+
+
+def _until(root: Root, over: bool) -> str:
+    if over:
+        return "over" if root.expires is not None else "over: its file is gone"
+    return "its file goes" if root.file is not None and root.expires is None else _day(root.expires)
 
 
 def _day(seconds: int | None) -> str:

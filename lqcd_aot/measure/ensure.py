@@ -50,7 +50,9 @@ def build_missing(specs: Sequence[Spec], origin: Origin, say: Callable[[str], No
     Nothing happens where there is no compiler: the artifacts may be there all the same. Errors: StoreError, CompileError.
     """
     target = this_host().best_target()
-    absent = [spec for spec in specs if not _is_there(spec, origin.store)]
+    found = {spec: _there(spec, origin.store) for spec in specs}
+    _say_used(origin.store, [build_key for build_key in found.values() if build_key is not None])
+    absent = [spec for spec, build_key in found.items() if build_key is None]
     if absent and target is not None:
         build_for(absent, target, origin, say)
 
@@ -80,16 +82,26 @@ def build_for(
     for item in items:
         if item.decision == "blocked":
             raise CompileError(f"artifact {item.variant.name}: {item.reason}", hint="lqcd-aot build RECIPE --retry-failed")
-    return [item.build_key for item in items if item.build_key is not None]
+    build_keys = [item.build_key for item in items if item.build_key is not None]
+    store.used(build_keys)
+    return build_keys
 
 
-def _is_there(spec: Spec, folder: Path) -> bool:
+def _there(spec: Spec, folder: Path) -> str | None:
+    """The build key of what this machine would run, None where there is nothing."""
     try:
         with lqcd_runtime.open(str(folder)) as bundle:
-            bundle.select(spec)
+            return bundle.select(spec).choice.build_key
     except LqcdError:
-        return False
-    return True
+        return None
+
+
+def _say_used(folder: Path, build_keys: Sequence[str]) -> None:
+    if build_keys:
+        from lqcd_aot.store import open_store
+
+        with contextlib.suppress(StoreError):
+            open_store(folder).used(build_keys)
 
 
 def _toolchain(cc: str | None, say: Callable[[str], None], neuron: str | None = None) -> Toolchain | None:

@@ -78,6 +78,7 @@ class Artifacts:
             raise CompileError(f"artifact {blocked.variant.name}: {blocked.reason}", hint="lqcd-aot doctor")
         if any(item.decision == "build" for item in items):
             self._build(items, store)
+        store.used(str(item.build_key) for item in items)
         return self._opened({str(item.build_key) for item in items})
 
     def _build(self, items: list[PlanItem], store: Store) -> None:

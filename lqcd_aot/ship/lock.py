@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from lqcd_aot.store import pins
 from lqcd_aot.store.outfile import write_bytes
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import CorruptError, LqcdError, TooNewError, UsageError
@@ -79,6 +80,15 @@ def write_lock(lock: Lock, out: str | os.PathLike[str]) -> None:
         lines += ["", "[[artifact]]"]
         lines += [f"{k} = {json.dumps(v)}" for k, v in pin._asdict().items()]
     write_bytes(out, ("\n".join(lines) + "\n").encode("ascii"), what="lock")
+
+
+def keep(lock: Lock, path: str, store: Store) -> bool:
+    """Have garbage collection keep what a lock file pins, for as long as the file is there; False where it does already.
+
+    Errors: UsageError where some of it is not in the store; StoreError where the store cannot be written.
+    """
+    file = str(Path(path).resolve())
+    return pins.pin(store, "lock", file, [pin.build_key for pin in lock.pins.values()], file=file)
 
 
 def read_lock(path: str | os.PathLike[str]) -> Lock:

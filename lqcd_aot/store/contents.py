@@ -52,7 +52,7 @@ def contents(store: Store, refusal: Callable[[str], str | None] = lambda target:
         yield Item("lease", name, state, f"by {holder}" if holder else "cannot be read")
     now = time.time()
     for root in store.roots.all():
-        state = "over" if root.is_over(now) else "kept"
+        state = "over" if store.roots.is_over(root, now) else "kept"
         yield Item("root", f"{root.kind} {root.name}", state, f"keeps {len(root.build_keys)} build keys")
     for name in listed(store.fs, store.layout.folder("corrupt")):
         yield Item("corrupt", name, "aside", "was not what its name says")

@@ -7,7 +7,7 @@ Owns the order, which is what makes it safe without a lock and interruptible any
 3. Bytes go that have been unreferenced for the grace window, after a second look at records/. A builder that stores bytes or a
    record that were there already writes them anew, so they are young, and what is found young is given back (departing.py).
 A run that ends anywhere leaves unreferenced bytes or a stale mention, both harmless; the next run gives back what was
-half-removed and begins by marking again.
+half-removed, begins by marking again, and takes out the mentions.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _collect(store: Store, policy: Policy, marked: Mark, departing: Departing) -
         store.condemned.write(marked.condemned)
     evicted = {key: marked.evict[key] for key in _evict(store, marked, departing)}
     left = {key: one for key, one in marked.records.items() if key not in evicted}
-    _tidy_indices(store, frozenset(one.spec_key for one in left.values()))
+    _tidy_indices(store, frozenset(left), marked.now - policy.grace_seconds)
     swept = _sweep(store, marked, policy, departing)
     for path in marked.files:
         store.writer.remove(path)
@@ -127,10 +127,13 @@ def _evict(store: Store, marked: Mark, departing: Departing) -> list[str]:
     return gone
 
 
-def _tidy_indices(store: Store, known: frozenset[str]) -> None:
-    """Remove indices that an interrupted run left without any record."""
-    for spec_key in store.specs.all_keys():
-        if spec_key not in known:
+def _tidy_indices(store: Store, left: frozenset[str], since: float) -> None:
+    """Take out what an interrupted run left: mentions of records that are gone.
+
+    A builder names its record before it publishes it, and may be killed between: an index that was written after `since` waits.
+    """
+    for spec_key, stat in store.specs.stats().items():
+        if stat.mtime <= since and not left.issuperset(store.specs.get(spec_key).values()):
             store.specs.forget(spec_key, store.records.is_there)
 
 

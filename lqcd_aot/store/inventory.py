@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lqcd_aot.store.verified import is_settled, line_of
+from lqcd_aot.store.writer import translated
 
 if TYPE_CHECKING:
     from lqcd_aot.store.fs import FileStat
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 def read_again(store: Store, build_keys: Iterable[str]) -> None:
     """Compare what was just published, or reused, with its digest where the journal does not know it, so that the next plan need
-    not; and bring the listing up to date."""
-    store.records.listing.refresh()
-    inventory = Inventory(store)
-    for build_key in build_keys:
-        if build_key in inventory.where:
-            inventory.wrong(build_key)
-    inventory.remember(store)
+    not; and bring the listing up to date. Errors: StoreError."""
+    with translated(store.root):
+        store.records.listing.refresh()
+        inventory = Inventory(store)
+        for build_key in build_keys:
+            if build_key in inventory.where:
+                inventory.wrong(build_key)
+        inventory.remember(store)
 
 
 class Inventory:

@@ -35,6 +35,11 @@ class Owner(NamedTuple):
         return f"{self.host}-{self.pid}-{self.start}-{secrets.token_hex(16)}"
 
 
+def host_name() -> str:
+    """The name of this machine, the same after a reboot."""
+    return os.uname().nodename
+
+
 def of_temp_name(name: str) -> Owner | None:
     """The owner spelled in a temporary file's name; None for a name that is not ours."""
     match = _NAME.match(name)

@@ -16,20 +16,22 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 
-def pin(store: Store, kind: str, name: str, build_keys: Iterable[str], *, seconds: float | None = None) -> bool:
-    """Keep these artifacts until `unpin`, or for `seconds`; False where they were kept just so already.
+def pin(
+    store: Store, kind: str, name: str, build_keys: Iterable[str], *, seconds: float | None = None, file: str | None = None
+) -> bool:
+    """Keep these artifacts until `unpin`, or for `seconds`, or while a file is there; False where they were kept just so already.
 
     Errors: UsageError where some of them are not in this store (then nothing is changed for good); StoreError.
     """
     keys = sorted(set(build_keys))
     before = store.roots.get(kind, name)
-    changed = store.roots.put(kind, name, keys, seconds=seconds)
+    changed = store.roots.put(kind, name, keys, seconds=seconds, file=file)
     # Twice: a network file system may show a name late.
     absent = [key for key in keys if store.record(key) is None and store.record(key) is None]
     if not absent:
         return changed
     if before is not None:
-        store.roots.put(kind, name, before.build_keys)
+        store.roots.put(kind, name, before.build_keys, file=before.file)
     else:
         store.roots.remove(kind, name)
     raise UsageError(

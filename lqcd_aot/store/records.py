@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 from lqcd_aot.store.blobs import Blobs, is_old, listed
@@ -31,6 +32,8 @@ from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import StoreError
 
 PUBLISH_ATTEMPTS = 3
+# How young a record in use is kept: much less than anybody's keep_seconds, and at most one write a day.
+USE_SECONDS = 24 * 3600.0
 _OUTPUTS = b'"outputs":'
 # Canonical JSON sorts names, so these four follow each other; inside a string the quotes would be escaped.
 _SPEC = re.compile(rb'"seal":"[0-9a-f]{64}","spec":({[^\n]*?}),"spec_key":"([0-9a-f]{64})"')
@@ -137,6 +140,18 @@ class Records:
             found=fact,
             hint=f"lqcd-aot store verify --store {self._layout.root}",
         )
+
+    def used(self, build_key: str) -> None:
+        """Say that a record is in use: garbage collection counts its days from now. Errors: StoreError."""
+        path = self._layout.entry("records", build_key)
+        try:
+            with translated(self._layout.root):
+                young = time.time() - self._fs.stat(path).mtime < USE_SECONDS
+        except FileNotFoundError:
+            return
+        record = None if young else self.get(build_key)
+        if record is not None:
+            self._writer.replace(path, seal(record))
 
     def put_aside(self, build_key: str, fact: str) -> None:
         """Move a record that cannot be used into corrupt/."""

@@ -1,7 +1,8 @@
 """roots/: what garbage collection must keep: pins, the artifacts of recipes, of lock files, of bundles, of an export under way.
 
-Owns the root files, one per (kind, name), and the rule for one that cannot be read: whatever looks like a key in it is kept.
-Knows no recipe, lock file or bundle: whoever makes one passes the build keys.
+Owns the root files, one per (kind, name); the rule for one that cannot be read: whatever looks like a key in it is kept; and the
+rule for one that stands for a file: it is over when that file is gone from the host that named it. Knows no recipe, lock file or
+bundle: whoever makes one passes the build keys.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 from lqcd_aot.store.blobs import listed
 from lqcd_aot.store.fs import FileSystem
 from lqcd_aot.store.layout import Layout, is_key
+from lqcd_aot.store.owner import host_name
 from lqcd_aot.store.sealed import seal, unseal
 from lqcd_aot.store.writer import Writer, translated
 from lqcd_runtime.digest import tagged_sha256
@@ -27,7 +29,8 @@ class Root(NamedTuple):
     """A set of build keys to keep.
 
     kind: "pin", "recipe", "bundle", "lock" or "export"; name: readable, unique within its kind (a path, a word); created: seconds
-    since the epoch; expires: the same, or None for a root that holds until it is removed.
+    since the epoch; expires: the same, or None for a root that holds until it is removed. file, host: it holds while this file is
+    there, as that host sees it; None where no file is asked.
     """
 
     kind: str
@@ -35,10 +38,8 @@ class Root(NamedTuple):
     build_keys: tuple[str, ...]
     created: int
     expires: int | None = None
-
-    def is_over(self, now: float) -> bool:
-        """Whether its time is up."""
-        return self.expires is not None and now > self.expires
+    file: str | None = None
+    host: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The stored form, and what --json shows."""
@@ -59,19 +60,25 @@ class Roots:
             return None
         return root if (root.kind, root.name) == (kind, name) else None
 
-    def put(self, kind: str, name: str, build_keys: Iterable[str], *, seconds: float | None = None) -> bool:
+    def put(
+        self, kind: str, name: str, build_keys: Iterable[str], *, seconds: float | None = None, file: str | None = None
+    ) -> bool:
         """Keep these build keys, in place of what the root of that name kept; False where it kept just these already.
 
-        seconds: for so long only. Errors: ValueError for something that is no key; StoreError where the store cannot be written.
+        seconds: for so long only; file: while this file is there. A root that held whatever became of a file goes on doing so.
+        Errors: ValueError for something that is no key; StoreError where the store cannot be written.
         """
         keys = tuple(sorted(set(build_keys)))
         if not all(map(is_key, keys)):
             raise ValueError(f"root {name}: names something that is no build key")
         old = self.get(kind, name)
-        if seconds is None and old is not None and old.build_keys == keys and old.expires is None:
-            return False
+        if old is not None and old.file is None and old.expires is None:
+            file = None
         now = int(time.time())
-        root = Root(kind, name, keys, now, None if seconds is None else now + int(seconds) + 1)
+        expires = None if seconds is None else now + int(seconds) + 1
+        root = Root(kind, name, keys, now, expires, file, None if file is None else host_name())
+        if seconds is None and old is not None and old._replace(created=now) == root:
+            return False
         self._writer.replace(self._path(kind, name), seal(root.as_dict()))
         return True
 
@@ -104,14 +111,30 @@ class Roots:
                     found.append(_parse_or_guess(data, f"{fan}/{file}"))
         return sorted(found)
 
+    def is_over(self, root: Root, now: float) -> bool:
+        """Whether a root keeps nothing any more: its time is up, or its file is gone."""
+        if root.expires is not None and now > root.expires:
+            return True
+        # Twice: a network file system may show a name late.
+        return root.file is not None and root.host == host_name() and self._is_gone(root.file) and self._is_gone(root.file)
+
     def kept(self, now: float) -> frozenset[str]:
         """Every build key that some root keeps now. Errors: StoreError."""
-        return frozenset(key for root in self.all() if not root.is_over(now) for key in root.build_keys)
+        return frozenset(key for root in self.all() if not self.is_over(root, now) for key in root.build_keys)
 
     def drop_over(self, now: float) -> int:
-        """Remove the roots whose time is up; returns how many."""
-        over = [root for root in self.all() if root.is_over(now)]
+        """Remove the roots that keep nothing any more; returns how many."""
+        over = [root for root in self.all() if self.is_over(root, now)]
         return sum(self.remove(root.kind, root.name) for root in over)
+
+    def _is_gone(self, file: str) -> bool:
+        try:
+            self._fs.stat(file)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # another user's folder, a file system that fails: keeping too much is the safe mistake
+            return False
+        return False
 
     def _path(self, kind: str, name: str) -> str:
         return self._layout.entry("roots", tagged_sha256("lqcd-aot/root-name/v1", [kind, name]))

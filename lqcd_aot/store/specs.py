@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lqcd_aot.store.blobs import listed
-from lqcd_aot.store.fs import FileSystem
+from lqcd_aot.store.blobs import listed, scanned
+from lqcd_aot.store.fs import FileStat, FileSystem
 from lqcd_aot.store.layout import Layout, is_key
 from lqcd_aot.store.leases import Leases
 from lqcd_aot.store.record_format import SPEC_SCHEMA, Record, parse_index
@@ -89,6 +89,16 @@ class Specs:
         for target, key in now.items():
             if target not in later and is_there(key):
                 self.merge(spec_key, spec, {target: key})
+
+    def stats(self) -> dict[str, FileStat]:
+        """{spec key: size and age} of every index file."""
+        base = self._layout.folder("specs")
+        return {
+            name[:-5]: stat
+            for fan in listed(self._fs, base)
+            for name, stat in scanned(self._fs, f"{base}/{fan}")
+            if name.endswith(".json") and is_key(name[:-5])
+        }
 
     def all_keys(self) -> list[str]:
         """Every spec key that has an index file."""

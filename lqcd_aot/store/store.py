@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lqcd_aot.store.blobs import Blobs, listed
 from lqcd_aot.store.condemned import Condemned
@@ -134,13 +134,23 @@ class Store:
         self.failures.forget(record["build_key"])
         return published
 
+    def used(self, build_keys: Iterable[str]) -> None:
+        """Say that artifacts without a root are in use, so that `keep_seconds` of garbage collection counts from now.
+
+        For builders; readers write nothing. A store that cannot be written is left as it is: its owner collects there.
+        """
+        with contextlib.suppress(StoreError):
+            for build_key in build_keys:
+                self.records.used(build_key)
+
     def list_build_keys(self) -> list[str]:
         """Build keys that can be used (record intact, bytes there), sorted; made for plans of 10,000 variants."""
         return sorted({key for store in (self, *self.lower) for key in store.records.usable()})
 
     def inventory(self) -> Inventory:
-        """What can be reused, and whether its bytes are right."""
-        return Inventory(self)
+        """What can be reused, and whether its bytes are right. Errors: StoreError."""
+        with translated(self.root):
+            return Inventory(self)
 
     def sound_record(self, build_key: str) -> Record | None:
         """As `record`, after reading every byte of it; wrong bytes of this store are put aside for the next writer.

@@ -28,10 +28,12 @@ PAGE = 4096
 HEAD = ("index.bin", "manifest.json", "entries.jsonl", "members.json")
 GROUPS = ("records/", "blobs/", "documents/", "signatures/")
 SIGNATURES = GROUPS[-1]
+_GROUP_PLACE = {group: len(HEAD) + i for i, group in enumerate(GROUPS)}
 COMMENT = b"lqcd-manifest-sha256:"
 COMMENT_SIZE = len(COMMENT) + 64
 
 _LOCAL = struct.Struct("<4s5HIIIHH")
+_PADDING = struct.Struct("<HH")
 _CENTRAL = struct.Struct("<4s6HIIIHHHHHII")
 _END = struct.Struct("<4s4HIIH")
 _END64 = struct.Struct("<4sQHHIIQQQQ")
@@ -56,7 +58,8 @@ class Member:
 
     def __init__(self, name: str, size: int, crc32: int, start: int) -> None:
         self.name, self.size, self.crc32, self.start = name, size, crc32, start
-        self.data = start + len(self.local_header())
+        self.data = start + _LOCAL.size + len(name) + (20 if size >= _MAX32 else 0)
+        self.data += self._gap(self.data)
 
     @property
     def end(self) -> int:
@@ -67,14 +70,18 @@ class Member:
         name = self.name.encode("ascii")
         big = self.size >= _MAX32
         extra = struct.pack("<HHQQ", 1, 16, self.size, self.size) if big else b""
-        gap = -(self.start + _LOCAL.size + len(name) + len(extra)) % PAGE
-        if 0 < gap < 4:
-            gap += PAGE
+        gap = self._gap(self.start + _LOCAL.size + len(name) + len(extra))
         if gap:
-            extra += struct.pack("<HH", _PADDING_ID, gap - 4) + bytes(gap - 4)
+            extra += _PADDING.pack(_PADDING_ID, gap - 4) + bytes(gap - 4)
         size = _MAX32 if big else self.size
         fixed = _LOCAL.pack(_LOCAL_MAGIC, 45 if big else 20, 0, 0, 0, _DATE, self.crc32, size, size, len(name), len(extra))
         return fixed + name + extra
+
+    @staticmethod
+    def _gap(end: int) -> int:
+        """Bytes of padding after a header that ends at `end`: its field takes four, or there is none."""
+        gap = -end % PAGE
+        return gap + PAGE if 0 < gap < 4 else gap
 
     def central_header(self) -> bytes:
         """Entry of the central directory."""
@@ -95,10 +102,10 @@ def sort_key(name: str) -> tuple[int, str]:
     """Position of a member: HEAD in its order, then the groups, each by name. Errors: UsageError for a foreign name."""
     if name in HEAD:
         return HEAD.index(name), ""
-    for i, group in enumerate(GROUPS):
-        rest = name.removeprefix(group)
-        if rest != name and rest and name.isascii() and "/" not in rest and "\\" not in rest and rest not in (".", ".."):
-            return len(HEAD) + i, name
+    folder, slash, rest = name.partition("/")
+    at = _GROUP_PLACE.get(folder + slash)
+    if at is not None and rest and name.isascii() and "/" not in rest and "\\" not in rest and rest not in (".", ".."):
+        return at, name
     raise UsageError(f"bundle member {name!r}: has no place in a bundle", expected=f"{', '.join(HEAD)} or {GROUPS}")
 
 

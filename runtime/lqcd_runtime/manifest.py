@@ -101,15 +101,24 @@ class Entry:
         try:
             spec = Spec.from_dict(raw["spec"])
             key = spec.key  # TypeError for numbers that have no exact spelling
+        except (KeyError, TypeError, ValueError, UsageError) as err:
+            raise CorruptError(f"{where}: is not a record of an artifact", found=f"{type(err).__name__}: {err}") from err
+        if key != raw.get("spec_key"):
+            raise CorruptError(f"{where}: its spec does not have its spec_key", expected=raw.get("spec_key"), found=key)
+        return cls.of_spec(raw, spec, where)
+
+    @classmethod
+    def of_spec(cls, raw: dict[str, Any], spec: Spec, where: str) -> Entry:
+        """The same, of a spec that was made of the entry's and compared with its key. Errors: as `from_dict`."""
+        check_schema(raw.get("schema"), RECORD_SCHEMA, where)
+        try:
             entry = cls(raw, spec)
             code = entry.outputs[CODE]
             sound = isinstance(code["sha256"], str) and isinstance(code["size"], int) and isinstance(entry.target, str)
-        except (KeyError, TypeError, ValueError, UsageError) as err:
+        except (KeyError, TypeError) as err:
             raise CorruptError(f"{where}: is not a record of an artifact", found=f"{type(err).__name__}: {err}") from err
         if not sound:
             raise CorruptError(f"{where}: is not a record of an artifact", found="members of the wrong type")
-        if key != entry.spec_key:
-            raise CorruptError(f"{where}: its spec does not have its spec_key", expected=entry.spec_key, found=key)
         check_conventions(raw.get("conventions"), where)
         return entry
 

@@ -183,8 +183,8 @@ def distance(asked: dict[str, Any], has: dict[str, Any]) -> tuple[int, float]:
 def nearest_spec(asked: Spec, texts: Iterable[tuple[Tag, bytes]]) -> Tag | None:
     """The tag of the nearest among (tag, canonical JSON of a spec), the first of equals; None for no texts.
 
-    Only those are parsed that can be nearest: canonical JSON falls into its members at ',"' unless a baked value is among them, so
-    the members of the asked spec that do not stand in a text as they are count the differing ones from below.
+    Only those are parsed that can be nearest: canonical JSON falls into its members at ',"' (and a baked value into more), so the
+    members of the asked spec that do not stand in a text as they are count the differing ones from below.
     """
     import json
 

@@ -146,8 +146,8 @@ class StoreFolder:
         return nearest_spec(spec, ((entry, canonical_json(entry.spec.as_dict())) for entry in self.entries()))
 
     def _spec_texts(self) -> Iterator[tuple[str, bytes]]:
-        """(spec key, canonical JSON of the spec) of every spec index: from the builders' list, and where that does not know it cut
-        out of the index, unparsed and not compared with its seal: what is shown of the winner is read as a record."""
+        """(spec key, canonical JSON of the spec) of every spec index: from the builders' list, or cut out of the index, unparsed
+        and not compared with its seal: what is shown of the winner is read as a record."""
         known = {line[:64]: line[65:] for line in self._listing()[1]}
         for folder in _names(f"{self.path}/specs"):
             for name in _names(f"{self.path}/specs/{folder}"):
