@@ -42,6 +42,11 @@ CASES = [
     case("wilson_hop", (6, 6, 2, 10), "float32"),
     *[case("wilson_normal", (4, 2, 5, 4), shards=4, batch=2), case("wilson_dagger", (4, 2, 5, 4), "float32", shards=2)],
     *[case(op, (4, 4, 4, 4), fused=True, batch=3) for op in WILSON],
+    # Even-odd sub-lattices of odd extents: lanes of both parities in one vector.
+    *[case(op, (6, 6, 6, 6), d) for op in ("wilson_schur", "clover_schur_normal") for d in ("float32", "float64")],
+    *[case(op, (10, 6, 6, 6), "float32", batch=3) for op in ("wilson_schur_dagger", "clover_schur")],
+    *[case(op, (4, 6, 8, 10), batch=2) for op in ("wilson_schur_normal", "clover_schur_dagger")],
+    *[case("clover_schur", (2, 2, 2, 4), d) for d in ("float32", "float64")],
     case("wilson_schur", LARGE),
     case("wilson", LARGE, batch=4),
     case("wilson_normal", LARGE, shards=3),
@@ -58,6 +63,8 @@ SAME_BITS = [
     tuple(case("wilson_normal", FUSED, "float32", fused=True, shards=s) for s in (1, 4)),
     tuple(case("wilson", (8, 4, 4, 4), target=t) for t in ("x86-64-v3", "x86-64-v4")),
     tuple(case("clover_schur", (8, 4, 4, 4), target=t) for t in ("x86-64-v3", "x86-64-v4")),
+    tuple(case("clover_schur_normal", (6, 6, 6, 6), target=t) for t in ("x86-64-v3", "x86-64-v4")),
+    tuple(case("wilson_schur", (4, 6, 8, 10), "float32", batch=2, target=t) for t in ("x86-64-v3", "x86-64-v4")),
 ]
 
 

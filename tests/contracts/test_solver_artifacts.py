@@ -27,7 +27,7 @@ from lqcd_runtime.target import this_host
 from lqcd_runtime.witness import replay
 from tests.made import bundle_bytes, record
 
-EVEN, ODD = (4, 4, 4, 2), (3, 2, 5, 2)
+EVEN, ODD = (6, 2, 6, 2), (3, 2, 5, 2)  # EVEN: even-odd sub-lattices of odd extents
 WORDS = [word for word, entry in OPERATORS.items() if entry["kind"] == "solver"]
 INPUTS = {"wilson": {"mass": 0.4}, "clover": {"mass": 0.4, "csw": 0.8}}
 

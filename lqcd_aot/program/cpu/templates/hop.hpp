@@ -67,29 +67,46 @@ LQCD_INLINE void prefetch_links(const SiteLinks& links, int part, int parts) {
       __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64);
 }
 
+// values of the next sub-lattice in the lanes that step across a face.
+template <int D, int N>
+LQCD_INLINE void cross_face(Vector (&values)[N], const Neighbours& n) {
+  if (kSplit.cut[D / 2] == 1 || !n.face[D]) return;
+  LQCD_UNROLL for (int k = 0; k < N; ++k) {
+    const Vector crossed = across_face<D>(values[k]);
+    if constexpr (!(kMixed && D / 2 == 3)) values[k] = crossed;
+    else values[k] = n.odd ? leaving_lanes<D, true>(crossed, values[k]) : leaving_lanes<D, false>(crossed, values[k]);
+  }
+}
+
 // Adds direction D of one right-hand side. A backward product is formed at the neighbour, then shuffled.
 template <int D, bool Dagger>
-LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const Vector* u, bool face) {
-  constexpr bool cut = kSplit.cut[D / 2] > 1, at_neighbour = D % 2;
-  Vector h[kHalf];
+LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const Vector* u, const Neighbours& n) {
+  constexpr bool backward = D % 2;
+  Vector h[kHalf], r[kHalf];
   project<D, Dagger>(h, psi);
-  if constexpr (cut && !at_neighbour)
-    if (face) {
-      LQCD_UNROLL for (int k = 0; k < kHalf; ++k) h[k] = across_face<D>(h[k]);
-    }
-  Vector r[kHalf];
+  if constexpr (!backward) cross_face<D>(h, n);
   LQCD_UNROLL for (int a = 0; a < 3; ++a) {
-    link_row<at_neighbour>(r[2 * a], r[2 * a + 1], u, h, a);
-    link_row<at_neighbour>(r[6 + 2 * a], r[7 + 2 * a], u, h + 6, a);
+    link_row<backward>(r[2 * a], r[2 * a + 1], u, h, a);
+    link_row<backward>(r[6 + 2 * a], r[7 + 2 * a], u, h + 6, a);
   }
-  if constexpr (cut && at_neighbour)
-    if (face) {
-      LQCD_UNROLL for (int k = 0; k < kHalf; ++k) r[k] = across_face<D>(r[k]);
-    }
+  if constexpr (backward) cross_face<D>(r, n);
   LQCD_UNROLL for (int a = 0; a < 3; ++a) {
     reconstruct<D, Dagger, 0, D == 0>(acc, a, r[2 * a], r[2 * a + 1]);
     reconstruct<D, Dagger, 1, D == 0>(acc, a, r[6 + 2 * a], r[7 + 2 * a]);
   }
+}
+
+// Mixed lanes, D a step in X: each lane's part of the spinor and the link, of the next pair or of its own.
+template <int D, bool Dagger>
+LQCD_INLINE void add_mixed(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
+  const Vector *leaving = in + n.position[D] * kSiteStride, *staying = in + n.here * kSiteStride;
+  const Vector *far = links.u[D], *near = far + (n.here - n.position[D]) * kLink;
+  Vector psi[kSpinor], u[kLink];
+  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k)
+    psi[k] = n.odd ? leaving_lanes<D, true>(leaving[k], staying[k]) : leaving_lanes<D, false>(leaving[k], staying[k]);
+  LQCD_UNROLL for (int k = 0; k < kLink; ++k)
+    u[k] = D == 6 ? far[k] : n.odd ? leaving_lanes<D, true>(far[k], near[k]) : leaving_lanes<D, false>(far[k], near[k]);
+  add_direction<D, Dagger>(acc, psi, u, n);
 }
 
 template <int64_t InHalo>
@@ -105,10 +122,10 @@ LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const 
 template <int D, bool Dagger>
 LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
   if constexpr (D < 8) {
-    const Vector* psi = in + n.position[D] * kSiteStride;
     prefetch_spinors<D>(in, n);
     if constexpr (kBatch == 1) prefetch_links(links, D, 8);
-    add_direction<D, Dagger>(acc, psi, links.u[D], n.face[D]);
+    if constexpr (kMixed && D / 2 == 3) add_mixed<D, Dagger>(acc, in, links, n);
+    else add_direction<D, Dagger>(acc, in + n.position[D] * kSiteStride, links.u[D], n);
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
 }

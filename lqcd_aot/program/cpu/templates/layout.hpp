@@ -5,6 +5,10 @@
 // The lattice is cut into equal sub-lattices, one per lane: lane c holds the sites local + c * kLocal. A neighbour is then the
 // same lane of the next outer site; only across a sub-lattice face it is another lane. Extents that cannot be halved use fewer
 // lanes. A slab (kShards > 1) is never cut in T; its fields carry `halo` further T slices on both sides.
+//
+// An even-odd field holds one site of every pair in X. Where sub-lattices have an odd extent, half of them begin on an odd site:
+// their lanes then hold the other site of the pair ("mixed lanes"). Steps in T, Z, Y keep the place of the pair in every lane;
+// a step in X moves only the lanes that leave their pair.
 #pragma once
 
 #include "simd.hpp"
@@ -32,23 +36,24 @@ struct Split {
 };
 
 constexpr bool can_halve(const Split& s, int mu) {
-  // Even-odd fields keep the sub-lattice even, so that all lanes of an outer site have one parity.
-  return s.local[mu] % (kEvenOdd ? 4 : 2) == 0 && !(mu == 0 && kShards > 1);
+  // X of an even-odd sub-lattice stays even, so that pairs of sites stay in one lane.
+  return s.local[mu] % (kEvenOdd && mu == 3 ? 4 : 2) == 0 && !(mu == 0 && kShards > 1);
 }
 
 // Halve the longest of Y, Z, X until the vector is full: smaller slices and planes, so a neighbour in T or Z is still in cache.
-// T, which would make slices larger, is next; a sub-lattice of extent 1, all of it face, comes last.
+// T, which would make slices larger, is next, then cuts that mix lanes; a sub-lattice of extent 1, all of it face, comes last.
+constexpr int64_t rank_of(const Split& s, int mu) {
+  const int64_t mixes = kEvenOdd && mu < 3 && s.local[mu] / 2 % 2;
+  return s.local[mu] < 4 ? s.local[mu] : (int64_t(mixes ? 1 : mu > 0 ? 3 : 2) << 32) + s.local[mu];
+}
+
 constexpr Split split_lattice() {
   constexpr int order[4] = {2, 1, 3, 0};
   Split s{{1, 1, 1, 1}, {kExtent[0] / kShards, kExtent[1], kExtent[2], kExtent[3]}, 1};
   while (s.lanes < kMaxLanes) {
     int best = -1;
-    int64_t best_rank = 0;
-    for (int mu : order) {
-      if (!can_halve(s, mu)) continue;
-      const int64_t rank = s.local[mu] >= 4 ? (mu > 0 ? (int64_t(2) << 32) : (int64_t(1) << 32)) + s.local[mu] : s.local[mu];
-      if (rank > best_rank) best = mu, best_rank = rank;
-    }
+    for (int mu : order)
+      if (can_halve(s, mu) && (best < 0 || rank_of(s, mu) > rank_of(s, best))) best = mu;
     if (best < 0) break;
     s.cut[best] *= 2;
     s.local[best] /= 2;
@@ -73,7 +78,7 @@ LQCD_INLINE int64_t position(int64_t t, int64_t z, int64_t y, int64_t x, int64_t
   return (((t + halo) * kSplit.local[1] + z) * kSplit.local[2] + y) * kRow + (kEvenOdd ? x / 2 : x);
 }
 
-// Outer coordinates of a position. parity selects the field of an even-odd pair.
+// Outer coordinates of a position. parity selects the field of an even-odd pair; x is that of the lanes of parity 0.
 LQCD_INLINE Coordinates coordinates(int64_t position, int64_t halo, int parity) {
   const int64_t x = position % kRow, y = position / kRow % kSplit.local[2];
   const int64_t z = position / (kRow * kSplit.local[2]) % kSplit.local[1], t = position / kSlice - halo;
@@ -84,6 +89,19 @@ constexpr int lane_coordinate(int lane, int mu) {
   for (int nu = 3; nu > mu; --nu) lane /= kSplit.cut[nu];
   return lane % kSplit.cut[mu];
 }
+
+// Parity of the first site of a lane's sub-lattice, and whether an even-odd field has lanes of both.
+constexpr int lane_parity(int lane) {
+  int64_t sum = 0;
+  for (int mu = 0; mu < 3; ++mu) sum += lane_coordinate(lane, mu) * kSplit.local[mu];
+  return int(sum % 2);
+}
+constexpr bool mixes_lanes() {
+  for (int lane = 0; lane < kLanes; ++lane)
+    if (kEvenOdd && lane_parity(lane)) return true;
+  return false;
+}
+inline constexpr bool kMixed = mixes_lanes();
 
 // The lane whose sub-lattice is `step` further in direction mu, periodically.
 constexpr int lane_neighbour(int lane, int mu, int step) {
@@ -96,6 +114,7 @@ constexpr int lane_neighbour(int lane, int mu, int step) {
 // Global coordinates of a lane of an outer site of slab `slab`; periodic in T, which a halo leaves.
 LQCD_INLINE Coordinates global(Coordinates outer, int lane, int64_t slab) {
   Coordinates g = outer;
+  if (kMixed) g.at[3] ^= lane_parity(lane);
   for (int mu = 0; mu < 4; ++mu) g.at[mu] += lane_coordinate(lane, mu) * kSplit.local[mu];
   if (kShards > 1) g.at[0] = ((g.at[0] + slab * kSplit.local[0]) % kExtent[0] + kExtent[0]) % kExtent[0];
   return g;
@@ -116,10 +135,27 @@ LQCD_INLINE Vector across_face(Vector v) {
   else return shuffle_lanes<D>(v, CountTo<kLanes>::type{});
 }
 
-// The eight neighbours of an outer site: positions in a field with InHalo, and whether the step crosses a face.
+// Mixed lanes, a step in X from a site whose lanes of parity 0 have x % 2 == Odd: does a lane leave its pair?
+template <int D, bool Odd>
+constexpr bool leaves_pair(int lane) {
+  return (Odd != (lane_parity(lane) == 1)) == (D == 6);
+}
+template <int D, bool Odd, class V, int... I>
+LQCD_INLINE V leaving_lanes(V leaving, V staying, Indices<I...>) {
+  return __builtin_shufflevector(staying, leaving, (leaves_pair<D, Odd>(I) ? kLanes + I : I)...);
+}
+template <int D, bool Odd>
+LQCD_INLINE Vector leaving_lanes(Vector leaving, Vector staying) {
+  return leaving_lanes<D, Odd>(leaving, staying, CountTo<kLanes>::type{});
+}
+
+// The eight neighbours of an outer site: positions in a field with InHalo, and whether the step crosses a face. Mixed lanes in X:
+// those of the lanes that leave their pair; `here`, of those that stay; `odd`: x % 2 of the lanes of parity 0.
 struct Neighbours {
   int64_t position[8];
   bool face[8];
+  int64_t here;
+  bool odd;
 };
 
 template <int64_t InHalo>
@@ -127,12 +163,15 @@ LQCD_INLINE Neighbours neighbours(const Coordinates& c) {
   constexpr int64_t stride[4] = {kSlice, kSplit.local[2] * kRow, kRow, 1};
   const int64_t here = position(c.at[0], c.at[1], c.at[2], c.at[3], InHalo);
   Neighbours n;
+  n.here = here;
+  n.odd = c.at[3] % 2;
   for (int mu = 0; mu < 4; ++mu) {
     const bool wraps = !(mu == 0 && kShards > 1);
-    const int64_t last = kSplit.local[mu] - 1;
-    n.face[2 * mu] = wraps && c.at[mu] == last;
-    n.face[2 * mu + 1] = wraps && c.at[mu] == 0;
-    if (kEvenOdd && mu == 3) {  // a step in X changes the half index only for one of the two parities
+    const bool pairs = kMixed && mu == 3;  // positions of pairs, not of sites
+    const int64_t last = pairs ? kRow - 1 : kSplit.local[mu] - 1, at = pairs ? c.at[3] / 2 : c.at[mu];
+    n.face[2 * mu] = wraps && at == last;
+    n.face[2 * mu + 1] = wraps && at == 0;
+    if (kEvenOdd && mu == 3 && !kMixed) {  // a step in X changes the half index only for one of the two parities
       const int64_t base = here - c.at[3] / 2;
       n.position[6] = base + (n.face[6] ? 0 : c.at[3] + 1) / 2;
       n.position[7] = base + (n.face[7] ? last : c.at[3] - 1) / 2;
