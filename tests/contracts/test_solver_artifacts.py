@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lqcd_runtime as lqcd
-from lqcd_aot.bench.operators import rows
+from lqcd_aot.bench.rows import Settings, row
 from lqcd_aot.build.witness import Judge
 from lqcd_aot.compilers import find_toolchain
 from lqcd_aot.program import program_for
@@ -203,7 +203,7 @@ def test_what_a_solver_cannot_be_is_refused() -> None:
 
 def test_a_benchmark_row_counts_two_applications(bundle: Bundle) -> None:
     """1320 flops a site and hop, two hops an iteration (even-odd: four half ones), two right-hand sides."""
-    (row,) = rows(bundle, [Spec("wilson_schur_cg", EVEN, batch=2)], threads=1, seconds=0.01)
+    one = row(bundle, Spec("wilson_schur_cg", EVEN, batch=2), 1, Settings(seconds=0.01))
     flops = 2 * 1320 * 2 * np.prod(EVEN)
-    assert row["gflops"] * row["seconds"] * 1e9 == pytest.approx(flops)
-    assert 0 < row["fastest"] <= row["seconds"] <= row["slowest"] and row["operator"] == "wilson_schur_cg"
+    assert one["gflops"] * one["seconds"] * 1e9 == pytest.approx(flops)
+    assert 0 < one["fastest"] <= one["seconds"] <= one["slowest"] and one["operator"] == "wilson_schur_cg"
