@@ -20,6 +20,7 @@ from lqcd_runtime.errors import UsageError
 if TYPE_CHECKING:
     from lqcd_aot.compilers import Toolchain
     from lqcd_aot.program import Program
+    from lqcd_aot.recipe import Recipe
     from lqcd_aot.store import Inventory, Store
     from lqcd_runtime.signature import Spec
 
@@ -73,19 +74,20 @@ def plan(
     retry_failed: bool = False,
     program_for: Callable[[Spec, str], Program] | None = None,
     inventory: Inventory | None = None,
+    recipe: Recipe | None = None,
 ) -> list[PlanItem]:
     """Decide on every variant, in order.
 
     store: None where there is none yet; toolchain: None where no compiler was found (what is in the store is reused, the rest is
     blocked); retry_failed: build what failed deterministically before; program_for: lqcd_aot.program.program_for if None;
-    inventory: of this store, where the caller has it already.
+    inventory: of this store, where the caller has it already; recipe: where the variants come from, for messages.
     Errors: RecipeError where a program cannot express some variants, with one [[exclude]] to add for each kind of them.
     """
     if program_for is None:
         from lqcd_aot import program
 
         program_for = program.program_for
-    return _Planner(store, toolchain, retry_failed, program_for, inventory).run(list(variants))
+    return _Planner(store, toolchain, retry_failed, program_for, inventory).run(list(variants), recipe)
 
 
 def predicted_seconds(items: Iterable[PlanItem]) -> float | None:
@@ -113,14 +115,14 @@ class _Planner:
         self.refusals: dict[str, str | None] = {}
         self.compiler: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {}
 
-    def run(self, variants: list[Variant]) -> list[PlanItem]:
+    def run(self, variants: list[Variant], recipe: Recipe | None) -> list[PlanItem]:
         items, inexpressible = [], {}
         for variant in variants:
             try:
                 items.append(self.decide(variant))
             except UsageError as why:
-                inexpressible[variant] = str(why).partition("\n")[0]
-        refuse_inexpressible(variants, inexpressible)
+                inexpressible[variant] = why
+        refuse_inexpressible(variants, inexpressible, recipe)
         return self.estimated(items)
 
     def decide(self, variant: Variant) -> PlanItem:

@@ -27,7 +27,7 @@ def command(path: Path, decisions: bool, as_target: str | None, as_json: bool) -
     host = _host(as_target)
     with lqcd_runtime.open(str(path)) as bundle:
         entries = list(bundle.entries())
-    reasons = {entry.build_key: host.refusal(entry.target) for entry in entries}
+    reasons = {entry.build_key: host.refusal_of(entry) for entry in entries}
     if as_json:
         print_json([_row(e, reasons[e.build_key]) for e in entries])
         return
@@ -47,7 +47,8 @@ def command(path: Path, decisions: bool, as_target: str | None, as_json: bool) -
     for (operator, target), members in sorted(groups.items()):
         lattices = sorted({"x".join(map(str, e.spec.lattice)) for e in members})
         dtypes = sorted({e.spec.dtype for e in members})
-        rows.append((operator, target, len(members), " ".join(lattices), " ".join(dtypes), host.refusal(target) or "runs here"))
+        here = sorted({reasons[e.build_key] or "runs here" for e in members})
+        rows.append((operator, target, len(members), " ".join(lattices), " ".join(dtypes), "; ".join(here)))
     print_table(("operator", "target", "n", "lattices", "dtypes", "here"), rows)
 
 

@@ -113,7 +113,7 @@ def make_plan(
         variants = simulated(variants, notes.append)
     store = open_if_there(folder)
     inventory = store.inventory() if store else None
-    items = plan(variants, store, toolchain, retry_failed=retry_failed, inventory=inventory)
+    items = plan(variants, store, toolchain, retry_failed=retry_failed, inventory=inventory, recipe=recipe)
     gc.enable()
     narrowed = [*(f"--target {target}" for target in sorted(targets)), *(["--compiler sim"] if neuron == SIM else [])]
     root = " ".join([str(recipe_path.resolve()), *narrowed])

@@ -25,7 +25,7 @@ def ls(store_path: Path | None, everything: bool, as_json: bool) -> None:
     from lqcd_runtime.target import this_host
 
     store = open_folder(store_path)
-    found = [(layer.root, item) for layer in (store, *store.lower) for item in contents(layer, this_host().refusal)]
+    found = [(layer.root, item) for layer in (store, *store.lower) for item in contents(layer, this_host().refusal_of_record)]
     shown = [(where, item) for where, item in found if everything or item.state == USABLE]
     if as_json:
         print_json([{**item.as_dict(), "label": label(item), "layer": where} for where, item in shown])

@@ -56,8 +56,21 @@ def loads(data: bytes | str, name: str = "<recipe>") -> Recipe:
         raise _refusal(name, _placed(text, [_sentence(error) for error in why.errors()])) from None
     if found := rules.issues(recipe):
         raise _refusal(name, _placed(text, found))
-    recipe._path, recipe._sha256 = name, sha256_hex(raw)
+    recipe._path, recipe._sha256, recipe._text = name, sha256_hex(raw), text
     return recipe
+
+
+def place_of(recipe: Recipe, axis: str, value: Any) -> str:
+    """file:line:column where an axis of a recipe takes a value: in [axes], or in the first [[include]] that does."""
+    tables: list[tuple[tuple[str | int, ...], Any]] = [(("axes",), recipe.axes)]
+    tables += [(("include", index), rule) for index, rule in enumerate(recipe.include)]
+    for path, table in tables:
+        values = getattr(table, axis) or ()
+        if value in values:
+            (((line, column), _),) = _placed(recipe._text, [((*path, axis, values.index(value)), "")])
+            return f"{recipe.path}:{line}:{column}"
+    (((line, column), _),) = _placed(recipe._text, [(("axes", axis), "")])
+    return f"{recipe.path}:{line}:{column}"
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:

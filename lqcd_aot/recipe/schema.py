@@ -185,6 +185,7 @@ class Recipe(_Table):
 
     _path: str = PrivateAttr("")
     _sha256: str = PrivateAttr("")
+    _text: str = PrivateAttr("")
 
     @property
     def path(self) -> str:

@@ -53,7 +53,7 @@ def slim(source: Path, out: Path, machine: Machine) -> dict[str, Any]:
     """Only what one machine would use: of each spec the best target it executes. Errors: NoVariant, CorruptError."""
     with opened(source) as bundle:
         content = content_of(bundle)
-        kept = machine.best((e.spec_key, e.target, e.build_key) for e in content.entries())
+        kept = machine.best((e.spec_key, e.target, e.build_key) for e in content.entries() if machine.executes(e))
         return write_content(content.only(kept), out)
 
 

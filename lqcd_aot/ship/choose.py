@@ -7,11 +7,14 @@ a bundle.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lqcd_runtime.errors import NoVariant, UsageError
 from lqcd_runtime.signature import suggest
-from lqcd_runtime.target import CPU_TARGETS, TARGETS, Host, rank, this_host
+from lqcd_runtime.target import CPU_TARGETS, TARGETS, Host, this_host
+
+if TYPE_CHECKING:
+    from lqcd_runtime.manifest import Entry
 
 T = TypeVar("T")
 
@@ -36,18 +39,25 @@ class Machine:
             return target == self._only
         return self._host is not None and self._host.refusal(target) is None
 
+    def executes(self, entry: Entry) -> bool:
+        """Whether it executes an artifact: as `runs`, and as selection decides where the machine is known."""
+        if self._only is not None:
+            return entry.target == self._only
+        return self._host is not None and self._host.refusal_of(entry) is None
+
     def best(self, candidates: Iterable[tuple[str, str, T]]) -> list[T]:
         """Of (spec key, target, thing) the things it would use: one per spec, of the best target.
 
         A fused operator and the builder of its blocks must be of one target; they are, where a recipe built both for the same
         targets, as the best one is then the same. Errors: NoVariant where it can use nothing.
         """
-        chosen: dict[str, tuple[int, str, T]] = {}
+        chosen: dict[str, tuple[tuple[int, int], str, T]] = {}
         seen = set()
+        preference = {target: self._host.preference(target) if self._host else (0, 0) for target in TARGETS}
         for spec_key, target, thing in candidates:
             seen.add(target)
-            if self.runs(target) and (spec_key not in chosen or (rank(target), target) > chosen[spec_key][:2]):
-                chosen[spec_key] = (rank(target), target, thing)
+            if self.runs(target) and (spec_key not in chosen or (preference[target], target) > chosen[spec_key][:2]):
+                chosen[spec_key] = (preference[target], target, thing)
         if not chosen:
             raise NoVariant(
                 f"nothing here runs on {self.name}",

@@ -1,6 +1,6 @@
 """Everything a store folder holds, each thing with its state and the reason: nothing is ever left out silently.
 
-Owns the words for states. Reads only. Which targets a machine can run is the caller's knowledge.
+Owns the words for states. Reads only. What a machine can run is the caller's knowledge.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Item(NamedTuple):
         return {"kind": self.kind, "name": self.name, "state": self.state, "reason": self.reason}
 
 
-def contents(store: Store, refusal: Callable[[str], str | None] = lambda target: None) -> Iterator[Item]:
-    """Every item, records first. refusal(target): why this machine cannot run a target, None where it can."""
+def contents(store: Store, refusal: Callable[[Record], str | None] = lambda record: None) -> Iterator[Item]:
+    """Every item, records first. refusal(record): why this machine cannot run an artifact, None where it can."""
     named: set[str] = set()
     for key in store.records.all_keys():
         item = _record(store, key, refusal)
@@ -61,10 +61,10 @@ def contents(store: Store, refusal: Callable[[str], str | None] = lambda target:
         yield Item("temporary", name, "dead" if name in dead else "in use", "its writer is gone" if name in dead else "")
 
 
-def _record(store: Store, key: str, refusal: Callable[[str], str | None]) -> Item:
+def _record(store: Store, key: str, refusal: Callable[[Record], str | None]) -> Item:
     record, fact = store.records.examine(key)
     if record is not None:
-        reason = refusal(record["target"])
+        reason = refusal(record)
         return Item("record", key, FOREIGN if reason else USABLE, reason or "", record)
     if fact is not None:
         return Item("record", key, INVALID, fact)

@@ -10,6 +10,7 @@ from itertools import combinations
 
 from lqcd_runtime.arrays import as_numpy, links_of
 from lqcd_runtime.errors import NoVariant, UsageError
+from lqcd_runtime.expressible import advice
 from lqcd_runtime.geometry import volume
 from lqcd_runtime.operator import DiracOperator
 from lqcd_runtime.packed import pack_gauge
@@ -114,5 +115,5 @@ def builder_entry(bundle: Bundle, entry: Entry) -> Entry:
         f"no variant of {bundle.path} is {wanted.name}@{entry.target}, which makes the blocks of {entry.name}",
         nearest=entry.name,
         differing={"operator": (wanted.operator, spec.operator)},
-        hint=f"add {wanted.name} to the recipe and build it",
+        hint=advice(wanted),
     )

@@ -113,8 +113,11 @@ def refusal(entry: Entry, host: Host, engine: str | None = None) -> str | None:
 def _wrong_machine(
     spec: Spec, entries: Sequence[Entry], host: Host, decisions: tuple[Accepted | Rejected, ...], where: str
 ) -> NoVariant:
+    from lqcd_runtime.expressible import why_not
+
     best = host.best_target()
-    hint = f'build a variant with target = "{best}"' if best else "run on another machine"
+    can_be = best is not None and why_not(spec, "cpu") is None
+    hint = f'build a variant with target = "{best}"' if can_be else "run on another machine"
     if all(e.target == SIM_TARGET for e in entries):
         hint = 'engine="sim" runs the simulation; it proves a program and is no use for physics'
     # The one with the fewest unmet needs: the lowest target of the host's architecture, else the lowest of all.
@@ -138,6 +141,8 @@ def _same_architecture(target: str, host: Host) -> bool:
 
 
 def _absent(spec: Spec, decisions: tuple[Accepted | Rejected, ...], near: Entry | None, where: str) -> NoVariant:
+    from lqcd_runtime.expressible import advice
+
     details = [str(d) for d in decisions]
     differing: dict[str, tuple[object, object]] = {}
     if near is not None:
@@ -146,7 +151,7 @@ def _absent(spec: Spec, decisions: tuple[Accepted | Rejected, ...], near: Entry 
     return NoVariant(
         f"no variant of {where} is {spec.name}",
         details=details,
-        hint=f"add {spec.name} to the recipe and build it" if not decisions else "lqcd-aot store verify --repair",
+        hint=advice(spec) if not decisions else "lqcd-aot store verify --repair",
         decisions=decisions,
         nearest=near.name if near else None,
         differing=differing,

@@ -10,6 +10,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from lqcd_runtime.hardware.descriptor import NeuronCore
     from lqcd_runtime.manifest import Entry
@@ -59,11 +60,15 @@ class Host:
 
     def refusal_of(self, entry: Entry) -> str | None:
         """None where this host can execute an artifact, else one sentence: on its target or its logical cores."""
-        reason = self.refusal(entry.target)
-        if reason is None and entry.target in NEURON_TARGETS:
+        return self.refusal_of_record(entry.as_dict())
+
+    def refusal_of_record(self, record: dict[str, Any]) -> str | None:
+        """The same of a build record, or of what an entry is made of."""
+        reason = self.refusal(record["target"])
+        if reason is None and record["target"] in NEURON_TARGETS:
             from lqcd_runtime.engines.neuron_floor import lnc_refusal
 
-            lnc = (entry.as_dict().get("neff") or {}).get("lnc")
+            lnc = (record.get("neff") or {}).get("lnc")
             reason = lnc_refusal(lnc if isinstance(lnc, int) else 0, next(c for c in self.neuron if c.available))
         return reason
 
