@@ -7,39 +7,42 @@ machine.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lqcd_aot.measure.ensure import Origin, build_for
 from lqcd_runtime.bundle import Bundle, open_bundle
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.manifest import Entry, entry_dict
 from lqcd_runtime.select import select
 from lqcd_runtime.signature import OPERATORS, Spec
 from lqcd_runtime.target import CPU_TARGETS, Host, this_host
 
 if TYPE_CHECKING:
-    from lqcd_runtime.manifest import Entry
     from lqcd_runtime.select import Selection
 
 
 class AsMachine(Bundle):
-    """A bundle that selects for another host, such as this machine without its widest vectors, and among given artifacts only.
+    """A bundle that selects for another host, such as this machine without its widest vectors, and exactly the builds it is given.
 
-    build_keys: those that today's templates and compiler make (a store keeps older ones of the same spec), or None for all.
+    builds: {spec: build key} of what today's templates and compiler make, since a store may name an older build of the same spec
+    first; None: what the bundle names.
     """
 
-    def __init__(self, opened: Bundle, host: Host, build_keys: Sequence[str] | None) -> None:
+    def __init__(self, opened: Bundle, host: Host, builds: Mapping[Spec, str] | None) -> None:
         super().__init__(opened.source)
-        self.host, self.build_keys = host, None if build_keys is None else frozenset(build_keys)
+        self.host, self.builds = host, builds
 
     def find(self, spec: Spec) -> list[Entry]:
-        return [entry for entry in super().find(spec) if self.build_keys is None or entry.build_key in self.build_keys]
+        if self.builds is None:
+            return super().find(spec)
+        if spec not in self.builds:
+            return []
+        key = self.builds[spec]
+        return [Entry.from_dict(entry_dict(self.record(key)), f"record {key[:12]}")]
 
     def select(self, spec: Spec, host: Host | None = None, engine: str | None = None) -> Selection:
-        found, host = self.find(spec), host or self.host
-        if not found:
-            return super().select(spec, host, engine)
-        return select(spec, found, host, engine=engine)
+        return select(spec, self.find(spec), host or self.host, engine=engine, where="this benchmark")
 
 
 def host_for(target: str | None) -> Host:
@@ -57,9 +60,10 @@ def host_for(target: str | None) -> Host:
 def artifacts(specs: Sequence[Spec], origin: Origin, host: Host, say: Callable[[str], None]) -> Iterator[Bundle]:
     """An open bundle with what the specs need on a host, building what is missing. Errors: StoreError, CompileError."""
     target = host.best_target()
-    keys = build_for([*needed(specs)], target, origin, say) if target else None
+    wanted = [*needed(specs)]
+    keys = build_for(wanted, target, origin, say) if target else None
     with open_bundle(str(origin.store)) as opened:
-        yield AsMachine(opened, host, keys)
+        yield AsMachine(opened, host, None if keys is None else dict(zip(wanted, keys, strict=True)))
 
 
 def needed(specs: Sequence[Spec]) -> dict[Spec, Any]:

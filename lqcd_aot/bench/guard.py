@@ -1,8 +1,8 @@
 """Was a measurement disturbed? Two threads moved apart (timed again, else marked), or CPUs that other work was given.
 
 Virtual cores are placed anew by the host now and then. A cache line then takes several times as long between them, and the
-figures of small lattices collapse without anything being wrong with the code. Other work on the same CPU shows as involuntary switches of
-this process; they are counted, nothing is done about them.
+figures of small lattices collapse without anything being wrong with the code. Other work on the same CPU shows as
+involuntary switches of this process; they are counted, nothing is done about them.
 """
 
 from __future__ import annotations

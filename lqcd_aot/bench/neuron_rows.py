@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lqcd_aot.bench.artifacts import AsMachine
 from lqcd_aot.bench.machine import allowed_cpus, choose_cpus, pinned
 from lqcd_aot.bench.neuron_report import timed_on
 from lqcd_aot.bench.timing import time_call
@@ -80,10 +81,12 @@ def neuron_rows(
 
     target = device_target(compiler == SIM)
     specs = variants(target, lattices, batches, fused)
-    build_for(specs, target, origin, say, compiler)
+    builds = _built(specs, target, origin, say, compiler)
     best = this_host().best_target()
-    build_for([_baseline(lattice) for lattice in lattices], best or target, origin, say)
-    with lqcd_runtime.open(str(origin.store)) as bundle:
+    if best is not None:
+        builds |= _built([_baseline(lattice) for lattice in lattices], best, origin, say, None)
+    with lqcd_runtime.open(str(origin.store)) as opened:
+        bundle = AsMachine(opened, this_host(), builds)
         for lattice in lattices:
             cpu = _cpu(bundle, lattice, seconds)
             single = _timed(bundle, _of(specs, lattice, 1), target, seconds, every=False)
@@ -95,6 +98,14 @@ def neuron_rows(
                 yield _row(
                     spec, target, cpu, {name: found["applications_per_second"] for name, found in rates.items()}, multicore
                 )
+
+
+def _built(specs: Sequence[Spec], target: str, origin: Origin, say: Say, compiler: str | None) -> dict[Spec, str]:
+    """{spec: build key}. Errors: UsageError where there is no compiler, CompileError, StoreError."""
+    keys = build_for(specs, target, origin, say, compiler)
+    if keys is None:
+        raise UsageError(f"bench --neuron: there is no compiler for {target}", hint="lqcd-aot doctor says why")
+    return dict(zip(specs, keys, strict=True))
 
 
 def _row(spec: Spec, target: str, cpu: float, rates: dict[str, float], multicore: dict[str, Any]) -> dict[str, Any]:

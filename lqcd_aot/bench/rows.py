@@ -67,7 +67,8 @@ def row(bundle: Bundle, spec: Spec, threads: int, settings: Settings) -> Row:
         "gflops": work.flops / seconds / 1e9, "gbytes_per_s": work.least_bytes / seconds / 1e9,
         **_against_roof(work, spec, threads, seconds, settings.roofline),
         "compile_ms": bundle.record(entry.build_key)["provenance"].get("compile_ms"), "artifact_bytes": entry.code["size"],
-        "cpus": list(cpus), "round_trip_ns": outcome.trips and [round(1e9 * t, 1) for t in outcome.trips], "moved": outcome.moved, "switches_per_s": round(outcome.switches, 1),
+        "cpus": list(cpus), "round_trip_ns": outcome.trips and [round(1e9 * t, 1) for t in outcome.trips], "moved": outcome.moved,
+        "switches_per_s": round(outcome.switches, 1),
         "solve": measured.solve, "peer": None if measured.eager is None else peer(EAGER, measured.eager.seconds, seconds),
     }  # fmt: skip
 

@@ -60,7 +60,7 @@ def build_missing(specs: Sequence[Spec], origin: Origin, say: Callable[[str], No
 def build_for(
     specs: Sequence[Spec], target: str, origin: Origin, say: Callable[[str], None], neuron: str | None = None
 ) -> list[str] | None:
-    """The build keys of exactly what the compiler of today makes of the specs for a target, what is missing built.
+    """The build keys, spec by spec, of exactly what today's templates and compiler make for a target; what is missing is built.
 
     neuron: a neuronx-cc by path, or "sim". None where there is no compiler. Errors: StoreError, CompileError.
     """

@@ -15,9 +15,10 @@ typedef int32_t (*PackGauge)(void*, const void*, int32_t, const double*, const d
 typedef int32_t (*PackSpinor)(void*, const void*, int32_t, void*);
 typedef int32_t (*PackClover)(void*, const void*, int32_t, const double*, void*);
 typedef int32_t (*Apply)(void*, const void*, const void*, const void*, void*, const double*, void*);
-typedef int32_t (*Begin)(void*, const double*, const double*, const int32_t*, const void*, const void*, void*, const double*, double*,
-                         void*);
-typedef int32_t (*Iterate)(void*, const void*, const void*, void*, const double*, const double*, int32_t, double*, int32_t*, void*);
+typedef int32_t (*Begin)(void*, const double*, const double*, const int32_t*, const void*, const void*, void*, const double*,
+                         double*, void*);
+typedef int32_t (*Iterate)(void*, const void*, const void*, void*, const double*, const double*, int32_t, double*, int32_t*,
+                           void*);
 
 static void* library;
 

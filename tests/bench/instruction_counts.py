@@ -34,7 +34,8 @@ TARGET = "x86-64-v3"
 LATTICE = (4, 4, 4, 4)
 COUNTED = (
     ("wilson_hop", "float32", 1), ("wilson_hop", "float32", 8), ("wilson_hop", "float64", 1), ("wilson_normal", "float32", 1),
-    ("wilson_normal", "float64", 1), ("clover", "float32", 1), ("wilson_schur_cg", "float32", 1), ("wilson_schur_cg", "float64", 1),
+    ("wilson_normal", "float64", 1), ("clover", "float32", 1),
+    ("wilson_schur_cg", "float32", 1), ("wilson_schur_cg", "float64", 1),
 )  # fmt: skip
 TOLERANCE = 0.02
 REPEATS = 3

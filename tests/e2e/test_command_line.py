@@ -116,7 +116,9 @@ def test_propagator_says_when_it_did_not_converge(place: Path, tmp_path: Path) -
 
 def test_bench_rows_have_the_documented_members(place: Path) -> None:
     arguments = ["bench", "--threads", "1", "--operator", "wilson", "--lattice", "4x4x4x2", "--dtype", "float64", "--batch", "1"]
-    (row,) = _json([*arguments, "--seconds", "0.02", "--store", "store"], place)
+    report = _json([*arguments, "--seconds", "0.02", "--store", "store"], place)
+    assert {"schema", "machine", "settings", "roofline", "rows", "series", "skipped", "start_up"} <= set(report)
+    (row,) = report["rows"]
     wanted = {"operator", "dtype", "storage", "lattice", "batch", "fused", "threads", "seconds", "gflops", "gbytes_per_s", "peer"}
     assert wanted <= set(row)
     assert row["lattice"] == [4, 4, 4, 2]

@@ -19,6 +19,8 @@ ELSEWHERE = {
     "make demo CONFIG=path/to/configuration": "test_journey.py",
     "make check": ".ci/run",
     "make bench": "test_journey.py, with a small lattice",
+    'make bench LATTICE="16x16x16x16 8x8x8x8" BATCH=1,8,32 THREADS=1,2': "tests/contracts/test_bench.py, as far as make goes",
+    "make bench NEURON=1 BATCH=1,8,32 NO_FUSED=1": "needs a NeuronCore; with COMPILER=sim in tests/contracts/test_bench.py",
     "pip install torch==2.13.0": "make, in .ci/run",
     "pip install ./runtime .": "test_distributions.py",
     # What the index refuses without AWS's is tested in tests/contracts/test_neuron_recipes.py.
