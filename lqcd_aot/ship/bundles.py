@@ -18,9 +18,11 @@ from lqcd_aot.ship.documents import merged
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.errors import NoVariant, UsageError
 from lqcd_runtime.signature import suggest
+from lqcd_runtime.target import NEURON_TARGETS
 
 if TYPE_CHECKING:
     from lqcd_aot.store import Store
+    from lqcd_runtime.bundle_file import BundleFile
     from lqcd_runtime.manifest import Entry
 
 Path = str | os.PathLike[str]
@@ -32,7 +34,10 @@ def create(store: Store, out: Path, *, name: str, patterns: Sequence[str] = ()) 
     The recipe of such a bundle is {"name": name, "sha256": digest of its build keys}. Errors: NoVariant, UsageError, StoreError.
     """
     latest = {k: r for spec in store.spec_keys() for r in store.records_of_spec(spec).values() if (k := r["build_key"])}
-    return write_content(_matching(of_records(name, latest, store.read_blob), patterns), out, fs=store.fs)
+    content = of_records(name, latest, store.read_blob)
+    if patterns:
+        content = content.only(_named({e.build_key: e.name for e in content.entries()}, patterns))
+    return write_content(content, out, fs=store.fs)
 
 
 def of_records(name: str, records: dict[str, Record], read_blob: Callable[[str], bytes]) -> Content:
@@ -46,15 +51,22 @@ def of_records(name: str, records: dict[str, Record], read_blob: Callable[[str],
 def extract(source: Path, out: Path, patterns: Sequence[str]) -> dict[str, Any]:
     """The artifacts whose names (spec@target) match one of the patterns, as a bundle. Errors: NoVariant, CorruptError."""
     with opened(source) as bundle:
-        return write_content(_matching(content_of(bundle), patterns), out)
+        kept = _named({e.build_key: e.name for e in bundle.entries()}, patterns)
+        return write_content(content_of(bundle, kept), out)
 
 
 def slim(source: Path, out: Path, machine: Machine) -> dict[str, Any]:
     """Only what one machine would use: of each spec the best target it executes. Errors: NoVariant, CorruptError."""
     with opened(source) as bundle:
-        content = content_of(bundle)
-        kept = machine.best((e.spec_key, e.target, e.build_key) for e in content.entries() if machine.executes(e))
-        return write_content(content.only(kept), out)
+        rows = ((i, *bundle.row(i)) for i in range(bundle.count))
+        usable = [(key.hex(), target, i) for i, key, _, _, _, target in rows if _is_for(machine, bundle, i, target)]
+        kept = [bundle.entry(i).build_key for i in machine.best(usable)]
+        return write_content(content_of(bundle, kept), out)
+
+
+def _is_for(machine: Machine, bundle: BundleFile, i: int, target: str) -> bool:
+    """Whether a machine may use an index row: of NeuronCores only the entry tells; `best` judges all other targets."""
+    return target not in NEURON_TARGETS or machine.executes(bundle.entry(i))
 
 
 def merge(sources: Sequence[Path], out: Path, *, name: str) -> dict[str, Any]:
@@ -99,11 +111,9 @@ def _joined(contents: Iterable[Content]) -> dict[str, Signer]:
     return joined
 
 
-def _matching(content: Content, patterns: Sequence[str]) -> Content:
-    if not patterns:
-        return content
-    names = {e.build_key: e.name for e in content.entries()}
+def _named(names: dict[str, str], patterns: Sequence[str]) -> list[str]:
+    """The build keys, of {build key: name}, whose names match one of the patterns. Errors: NoVariant if one matches none."""
     unused = [p for p in patterns if not any(fnmatchcase(n, p) for n in names.values())]
     if unused:
         raise NoVariant(f"artifact {unused[0]}: is not here{suggest(unused[0], names.values())}", hint="lqcd-aot ls BUNDLE")
-    return content.only(key for key, name in names.items() if any(fnmatchcase(name, p) for p in patterns))
+    return [key for key, name in names.items() if any(fnmatchcase(name, p) for p in patterns)]

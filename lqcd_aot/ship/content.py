@@ -69,13 +69,16 @@ def opened(path: str | os.PathLike[str], *, verify: bool = True) -> Iterator[Bun
         bundle.close()
 
 
-def content_of(bundle: BundleFile) -> Content:
-    """The content of a verified bundle. It reads from the bundle, which must stay open. Errors: CorruptError."""
+def content_of(bundle: BundleFile, build_keys: Iterable[str] | None = None) -> Content:
+    """The content of a verified bundle, of these records alone where they are named. It reads from the bundle, which must stay
+    open. Errors: CorruptError."""
     listed = bundle.members()
-    records = {n[8:-5]: parse_object(bundle.record(n[8:-5]), n) for n in listed if n.startswith("records/")}
+    wanted = [n[8:-5] for n in listed if n.startswith("records/")] if build_keys is None else sorted(build_keys)
+    records = {key: parse_object(bundle.record(key), f"record {key[:12]}") for key in wanted}
     documents = {n: bundle.document(n) for n in listed if n.startswith("documents/")}
     manifest = bundle.manifest
-    return Content(manifest["name"], manifest["recipe"], records, bundle.read_blob, documents, signers_of(bundle))
+    content = Content(manifest["name"], manifest["recipe"], records, bundle.read_blob, documents, signers_of(bundle))
+    return content if build_keys is None else content.only(wanted)
 
 
 def signers_of(bundle: BundleFile) -> dict[str, Signer]:
@@ -124,6 +127,8 @@ def write_content(content: Content, out: str | os.PathLike[str], *, fs: FileSyst
 def _record_signatures(content: Content) -> dict[str, bytes]:
     from lqcd_aot.trust.sign import records_member
 
+    if not content.signers:
+        return {}
     digests = {key: sha256_hex(canonical_json(record)) for key, record in content.records.items()}
     members = {}
     for key_id, signer in content.signers.items():

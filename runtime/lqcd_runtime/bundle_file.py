@@ -40,6 +40,7 @@ class BundleFile:
         self._map: mmap.mmap | None = _map(path, self.where)
         self._view = memoryview(self._map)
         self._listed: dict[str, dict[str, Any]] | None = None
+        self._places: dict[str, tuple[int, int]] = {}
         try:
             self._open()
         except BaseException:
@@ -101,6 +102,10 @@ class BundleFile:
             raise CorruptError(f"{self.where}: index row {i} names target {target}, there are {len(TARGETS)}")
         return key, digest, offset, length, TARGETS[target]
 
+    def rows(self) -> Iterator[tuple[bytes, bytes, int, int, int]]:
+        """(spec_key, entry sha256, offset, length, position in TARGETS) of every index row, unchecked."""
+        return INDEX_RECORD.iter_unpack(self._view[self._rows : self._rows + self.count * INDEX_RECORD.size])
+
     def line(self, i: int) -> bytes:
         """The entry line of index row i, compared with its digest."""
         _, digest, offset, length, _ = self.row(i)
@@ -158,9 +163,8 @@ class BundleFile:
         if self._map is None:
             return
         start, size = self._head["entries.jsonl"]
-        rows = self._view[self._rows : self._rows + self.count * INDEX_RECORD.size]
         last = b""
-        for i, (key, _, offset, length, _) in enumerate(INDEX_RECORD.iter_unpack(rows)):
+        for i, (key, _, offset, length, _) in enumerate(self.rows()):
             if key == last:  # rows are sorted: the same spec for another target
                 continue
             last = key
@@ -181,13 +185,16 @@ class BundleFile:
         return data
 
     def members(self) -> dict[str, dict[str, Any]]:
-        """{member: {"sha256", "size", "crc32"}} of all members but manifest.json and signatures."""
+        """{member: {"sha256", "size", "crc32"}} of all members but manifest.json and signatures. To be read only."""
+        if self._listed is not None:
+            return self._listed
         self._check_head("members.json")
         where = f"{self.where}: members.json"
         listed = {**self.manifest["members"], **parse_object(self.bytes_of("members.json"), where)}
         for name, facts in listed.items():
             if not isinstance(facts, dict) or [type(facts.get(k)) for k in ("sha256", "size", "crc32")] != [str, int, str]:
                 raise CorruptError(f"{where}: does not describe {name}")
+        self._listed = listed
         return listed
 
     def record(self, build_key: str) -> bytes:
@@ -196,12 +203,11 @@ class BundleFile:
 
     def document(self, name: str) -> bytes:
         """A listed member (a record, or a document such as provenance), compared with its digest. Errors: CorruptError."""
-        if self._listed is None:
-            self._listed = self.members()
-        if name not in self._listed:
+        listed = self.members()
+        if name not in listed:
             raise CorruptError(f"{self.where}: has no {name}")
         data = self._member(name)
-        self._same(sha256_hex(data), self._listed[name]["sha256"], name)
+        self._same(sha256_hex(data), listed[name]["sha256"], name)
         return data
 
     def layer_of(self, build_key: str) -> str:
@@ -210,6 +216,9 @@ class BundleFile:
 
     def _member(self, name: str) -> bytes:
         """A private copy of a member found by its name in the central directory, unchecked."""
+        if name in self._places:
+            start, size = self._places[name]
+            return bytes(self._view[start : start + size])
         at = self._map.find(name.encode("ascii"), self._central) if self._map is not None else -1
         if at < 0:
             raise CorruptError(f"{self.where}: has no {name}" if self._map is not None else f"{self.where}: is closed")
@@ -232,7 +241,9 @@ class BundleFile:
         """Compare every byte with what a writer would have written; the number of bytes. Errors: CorruptError."""
         from lqcd_runtime.bundle_verify import verify
 
-        return verify(self)
+        # Whoever verifies is about to read more than one member: no more searching in the directory.
+        self._places = verify(self)
+        return len(self._view)
 
     def close(self) -> None:
         """Unmap. Loaded artifacts stay usable: they hold copies."""

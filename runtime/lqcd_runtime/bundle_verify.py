@@ -8,6 +8,7 @@ a signature is right is a question to the one who trusts. Reads the map once, wr
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 
 from lqcd_runtime.bundle_layout import HEAD, SIGNATURES, Member, place, read_central, sort_key, tail
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.bundle_file import BundleFile
     from lqcd_runtime.signature import Spec
 
-_RANK = {target: i for i, target in enumerate(TARGETS)}
+_decode = json.JSONDecoder().decode
 # What canonical JSON has at the places where a record has more than its entry (artifacts/README.md, "Record").
 _BUILD_KEY = b'{"build_key":"'
 _COMPONENTS = b',"components":{'
@@ -31,8 +32,11 @@ _PROVENANCE = b',"provenance":{'
 _SCHEMA = b',"schema":"' + RECORD_SCHEMA.encode("ascii") + b'","spec":{'
 
 
-def verify(bundle: BundleFile) -> int:
-    """The number of bytes compared, which is the size of the file. Errors: CorruptError naming member and offset."""
+def verify(bundle: BundleFile) -> dict[str, tuple[int, int]]:
+    """{member: (offset, size) of its bytes} after every byte of the file was compared.
+
+    Errors: CorruptError naming member and offset.
+    """
     listed = bundle.members()
     members = _expected_members(bundle, listed)
     view, where = bundle.view, bundle.where
@@ -63,7 +67,7 @@ def verify(bundle: BundleFile) -> int:
     if bundle.central + len(end) != len(view):
         raise CorruptError(f"{where}: has the wrong size", expected=bundle.central + len(end), found=len(view))
     _compare_entries(bundle, listed, {member.name: member for member in members})
-    return len(view)
+    return {member.name: (member.data, member.size) for member in members}
 
 
 def _expected_members(bundle: BundleFile, listed: dict[str, dict[str, Any]]) -> list[Member]:
@@ -103,22 +107,23 @@ def _refuse(view: memoryview, at: int, expected: bytes, what: str) -> None:
 def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], places: dict[str, Member]) -> None:
     """Index, entries, records and blobs must agree, and the index must be sorted, or a binary search would miss."""
     view, where = bundle.view, bundle.where
+    lines = bundle.bytes_of("entries.jsonl")
     last: tuple[bytes, int] | None = None
     specs = _Specs()
     at = 0
-    for i in range(bundle.count):
-        key, _, offset, length, target = bundle.row(i)
-        rank = (key, _RANK[target])
-        if last is not None and rank <= last:
+    for i, (key, digest, offset, length, target) in enumerate(bundle.rows()):
+        if last is not None and (key, target) <= last:
             raise CorruptError(f"{where}: index row {i} is out of order")
-        last = rank
+        last = key, target
         if offset != at:
             raise CorruptError(f"{where}: entry {i} is not where the one before ends", expected=at, found=offset)
+        line = lines[at : at + length]
         at += length + 1
-        line = bundle.line(i)
-        entry = specs.entry(parse_object(line, f"{where}: entry {i}"), f"{where}: entry {i}")
-        if entry.spec_key != key.hex() or entry.target != target:
-            raise CorruptError(f"{where}: index row {i} points at {entry.name}", expected=f"{key.hex()} {target}")
+        if hashlib.sha256(line).digest() != digest:
+            raise CorruptError(f"{where}: entry {i} does not match its digest in the index", expected=digest.hex())
+        entry = specs.entry(_parsed(line, where, i), f"{where}: entry {i}")
+        if entry.spec_key != key.hex() or target >= len(TARGETS) or entry.target != TARGETS[target]:
+            raise CorruptError(f"{where}: index row {i} points at {entry.name}", expected=f"{key.hex()}, target {target}")
         record = places.get(f"records/{entry.build_key}.json")
         if record is None:
             raise CorruptError(f"{where}: has no record of {entry.name}")
@@ -127,8 +132,18 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], plac
         if not _is_cut_from(line, data) and entry_dict(parse_object(data, f"{where}: {record.name}")) != entry.as_dict():
             raise CorruptError(f"{where}: the record of {entry.name} differs from its entry")
         _compare_blobs(where, listed, entry)
-    if at != len(bundle.bytes_of("entries.jsonl")):
+    if at != len(lines):
         raise CorruptError(f"{where}: entries.jsonl has lines that no index row names")
+
+
+def _parsed(line: bytes, where: str, i: int) -> dict[str, Any]:
+    try:
+        value: object = _decode(line.decode("ascii"))
+    except (ValueError, RecursionError) as err:
+        raise CorruptError(f"{where}: entry {i} is not JSON", found=err) from err
+    if not isinstance(value, dict):
+        raise CorruptError(f"{where}: entry {i} is not a JSON object", found=type(value).__name__)
+    return value
 
 
 def _is_cut_from(line: bytes, record: bytes) -> bool:
@@ -161,9 +176,8 @@ class _Specs:
 
     def entry(self, raw: dict[str, Any], where: str) -> Entry:
         """As `Entry.from_dict`."""
-        spec = self._spec
-        if spec is not None and raw.get("spec") == self._raw and raw.get("spec_key") == self._key:
-            return Entry.of_spec(raw, spec, where)
+        if self._spec is not None and raw.get("spec_key") == self._key and raw.get("spec") == self._raw:
+            return Entry.of_spec(raw, self._spec, where)
         entry = Entry.from_dict(raw, where)
         self._raw, self._spec, self._key = raw["spec"], entry.spec, entry.spec_key
         return entry
