@@ -10,6 +10,7 @@ from lqcd_aot.cli import run
 from lqcd_aot.store import Store, open_store
 from lqcd_aot.store.gc import collect
 from lqcd_aot.store.gc_mark import DAY, Policy
+from lqcd_aot.store.outfile import write_bytes
 from lqcd_aot.store.pins import pin
 from lqcd_runtime.errors import UsageError
 from tests.crash.memory_fs import MemoryFileSystem
@@ -116,6 +117,61 @@ def test_pins_are_checked_and_expire(store: Store) -> None:
     from time import time
 
     assert key("other") not in store.roots.kept(time() + 2 * 3600)
+
+
+def test_a_mention_of_a_record_that_is_gone_is_taken_out(store: Store, fs: MemoryFileSystem) -> None:
+    """An eviction that was interrupted before it came to the index; a builder that was killed before it published."""
+    fs.unlink(store.layout.entry("records", key("other")))
+    assert set(store.specs.get(key("shared spec")).values()) == {key("kept"), key("other")}
+    assert store.verify().problems == (), "no reader minds it"
+    collect(store, Policy(grace_seconds=3600))
+    assert key("other") in store.specs.get(key("shared spec")).values(), "its builder may be about to publish it"
+    fs.age(store.layout.entry("specs", key("shared spec")), 2 * 3600)
+    collect(store, Policy(grace_seconds=3600))
+    assert store.specs.get(key("shared spec")) == {"x86-64-v3": key("kept")}
+    loads(store, "kept")
+    fs.unlink(store.layout.entry("records", key("young")))
+    collect(store, Policy(grace_seconds=0))
+    assert store.specs.all_keys() == [key("shared spec")], "an index without any record goes"
+
+
+def test_a_root_of_a_file_ends_with_the_file(store: Store, fs: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lock files and recipes keep what they name until they are removed or moved; pins hold whatever becomes of a file."""
+    from time import time
+
+    write_bytes("/cluster/a.lock.toml", b"lock", fs=store.fs)
+    pin(store, "lock", "/cluster/a.lock.toml", [key("old")], file="/cluster/a.lock.toml")
+    pin(store, "lock", "/cluster/b.lock.toml", [key("other")], file="/cluster/b.lock.toml")
+    assert store.roots.put("lock", "/cluster/a.lock.toml", [key("old")], file="/cluster/a.lock.toml") is False
+    assert key("old") in store.roots.kept(time()) and key("other") not in store.roots.kept(time())
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("lqcd_aot.store.roots.host_name", lambda: "another-host")
+        assert key("other") in store.roots.kept(time()), "whether it is there is not for another host to say"
+    done = collect(store, Policy(DAY, grace_seconds=0))
+    assert set(done.evicted) == {key("other")}
+    assert [root.name for root in store.roots.all() if root.kind == "lock"] == ["/cluster/a.lock.toml"]
+    fs.rename("/cluster/a.lock.toml", "/cluster/moved.lock.toml")
+    assert set(collect(store, Policy(DAY, grace_seconds=0)).evicted) == {key("old")}
+
+
+def test_a_pin_outlives_its_file_and_a_file_that_cannot_be_looked_at_counts_as_there(
+    store: Store, fs: MemoryFileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin(store, "recipe", "/cluster/a.toml", [key("old")])
+    store.roots.put("recipe", "/cluster/a.toml", [key("old"), key("young")], file="/cluster/a.toml")
+    root = store.roots.get("recipe", "/cluster/a.toml")
+    assert root is not None and root.file is None, "build says the same again, and pinned stays pinned"
+    real = fs.stat
+
+    def refused(path: str) -> object:
+        if path.startswith("/home/"):
+            raise PermissionError(13, "no", path)
+        return real(path)
+
+    monkeypatch.setattr(fs, "stat", refused)
+    pin(store, "lock", "/home/other/b.lock.toml", [key("other")], file="/home/other/b.lock.toml")
+    collect(store, Policy(DAY, grace_seconds=0))
+    assert names(store) == {"kept", "old", "other", "young"}
 
 
 def test_disposable_lists_may_be_absent_old_or_broken(

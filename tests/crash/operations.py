@@ -15,6 +15,7 @@ from lqcd_aot.ship.content import Content
 from lqcd_aot.store import Store
 from lqcd_aot.store.gc import collect
 from lqcd_aot.store.gc_mark import DAY, Policy
+from lqcd_aot.store.inventory import read_again
 from lqcd_aot.store.outfile import write_bytes
 from lqcd_aot.store.pins import pin
 from lqcd_aot.trust.policy import Verdict
@@ -104,6 +105,22 @@ def repaired(store: Store) -> None:
     assert store.record(key("old")) is None
 
 
+def flipped(fs: MemoryFileSystem, store: Store) -> None:
+    """Bytes of the right size that are wrong."""
+    old_and_new(fs, store)
+    record = store.record(key("old"))
+    assert record is not None
+    path = store.layout.blob(record["outputs"]["code"]["sha256"])
+    fs.damage(path, bytes([store.fs.read(path)[0] ^ 1]) + store.fs.read(path)[1:])
+
+
+def heal(store: Store) -> None:
+    """What a build does about them."""
+    if store.sound_record(key("old")) is None:
+        publish(store, "old", spec="spec of old")
+    read_again(store, [key("old")])
+
+
 def nothing(store: Store) -> None:
     """Nothing more to hold."""
 
@@ -140,6 +157,16 @@ OPERATIONS: dict[str, Operation] = {
     "gc": Operation(old_and_new, lambda s: collect(s, AT_ONCE), kept_and_young_are_there, collected),
     "gc with grace": Operation(old_and_new, lambda s: collect(s, BESIDE), kept_and_young_are_there, nothing),
     "pin": Operation(old_and_new, lambda s: pin(s, "pin", "mine", [key("old")]), kept_and_young_are_there, pinned),
+    "keep while a file is there": Operation(
+        lambda fs, s: (old_and_new(fs, s), write_bytes(OUTSIDE, PRODUCT, fs=s.fs)),
+        lambda s: pin(s, "lock", OUTSIDE, [key("old")], file=OUTSIDE),
+        kept_and_young_are_there,
+        lambda s: s.roots.is_over(s.roots.all()[0], 0.0) is False and key("old") in s.roots.kept(0.0),
+    ),
+    "use": Operation(
+        old_and_new, lambda s: s.used([key("old")]), lambda s: (kept_and_young_are_there(s), loads(s, "old")), nothing
+    ),
+    "heal": Operation(flipped, heal, lambda s: loads(s, "kept"), lambda s: loads(s, "old")),
     "unpin": Operation(
         lambda fs, s: (old_and_new(fs, s), pin(s, "pin", "mine", [key("old")])),
         lambda s: s.roots.remove("pin", "mine"),

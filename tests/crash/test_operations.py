@@ -22,7 +22,7 @@ from tests.crash.operations import BESIDE, JUNK, OPERATIONS, ROOT, Operation, lo
 from tests.crash.records_for_tests import key, publish
 
 # The damage itself is a problem until it is repaired.
-UNSOUND_BEFORE = ("verify --repair",)
+UNSOUND_BEFORE = ("verify --repair", "heal")
 
 
 @pytest.fixture
