@@ -6,7 +6,9 @@ Every byte of headers and payload is changed; of padding (zeros between members)
 from __future__ import annotations
 
 import io
+import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -113,7 +115,6 @@ def test_members_swapped_or_removed_are_noticed(tmp_path: Path) -> None:
 def rewritten(change: Callable[[dict[str, bytes]], None]) -> bytes:
     """A bundle whose members were changed and whose headers, CRCs and comment are right again: a forger with our own writer."""
     import zipfile
-    import zlib
 
     with zipfile.ZipFile(io.BytesIO(bundle_bytes([record(SPEC, TARGET)]))) as z:
         members = {name: z.read(name) for name in z.namelist()}
@@ -164,9 +165,6 @@ def far_entry(members: dict[str, bytes]) -> None:
 
 
 def replace_digest(members: dict[str, bytes], name: str) -> None:
-    import json
-    import zlib
-
     manifest: dict[str, Any] = json.loads(members["manifest.json"])
     data = members[name]
     manifest["members"][name] = {"sha256": sha256_hex(data), "size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
@@ -193,6 +191,71 @@ def test_well_formed_nonsense_is_a_clean_error(
     path.write_bytes(rewritten(change))
     with pytest.raises(error), open_bundle(path) as bundle:
         bundle.verify()
+
+
+def with_record(
+    change: Callable[[dict[str, Any]], object], *, spelled: Callable[[dict[str, Any]], bytes] = canonical_json
+) -> bytes:
+    """The bundle with another record, everything that lists it being right."""
+
+    def rewrite(members: dict[str, bytes]) -> None:
+        (name,) = [name for name in members if name.startswith("records/")]
+        value: dict[str, Any] = json.loads(members[name])
+        change(value)
+        members[name] = data = spelled(value)
+        listed = json.loads(members["members.json"])
+        listed[name] = {"sha256": sha256_hex(data), "size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+        members["members.json"] = canonical_json(listed)
+        replace_digest(members, "members.json")
+
+    return rewritten(rewrite)
+
+
+def nested(value: dict[str, Any]) -> None:
+    """All that an entry has, inside of what it leaves out."""
+    value["components"] = {**value["components"], "conventions": value.pop("conventions"), "outputs": value.pop("outputs")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: value.update(target="aarch64"),
+        lambda value: value.update(witness_status="passed"),
+        lambda value: value["outputs"].update(log=dict(value["outputs"]["code"])),
+        lambda value: value.update(neff={}),
+        lambda value: value.update(binding={"build_key": value["build_key"]}),
+        lambda value: value.update(x={}),
+        lambda value: value.pop("witness"),
+        lambda value: value["provenance"].update(schema="lqcd-aot/record/v2") or value.update(schema="lqcd-aot/record/v2"),
+        nested,
+    ],
+)
+def test_a_record_that_is_not_its_entry_and_more_is_refused(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(with_record(change))
+    with open_bundle(path) as bundle, pytest.raises(CorruptError, match="differs from its entry"):
+        bundle.verify()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: value["components"].update(conventions={"x": '","provenance":{'}),
+        lambda value: value["components"].update(schema="lqcd-aot/record/v1", spec={"a": {}}),
+        lambda value: value["provenance"].update(machine='}},"schema":"lqcd-aot/record/v1","spec":{'),
+        lambda value: value["provenance"].update(provenance={"provenance": {}}),
+        lambda value: value.update(provenance={}, components={}),
+    ],
+)
+@pytest.mark.parametrize("spelled", [canonical_json, lambda value: json.dumps(value).encode()])
+def test_what_an_entry_leaves_out_may_be_anything(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], spelled: Callable[[dict[str, Any]], bytes]
+) -> None:
+    """However the record is spelled: what cannot be told from the bytes alone is parsed."""
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(with_record(change, spelled=spelled))
+    with open_bundle(path) as bundle:
+        assert bundle.verify() == path.stat().st_size
 
 
 def test_a_rewritten_bundle_without_changes_is_the_same_bundle() -> None:

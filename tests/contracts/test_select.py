@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lqcd_runtime.bundle import open_bundle
+from lqcd_runtime.digest import canonical_json
 from lqcd_runtime.errors import NoVariant
 from lqcd_runtime.manifest import Entry, entry_dict
-from lqcd_runtime.select import Accepted, Rejected, Selection, distance, select
+from lqcd_runtime.select import Accepted, Rejected, Selection, distance, nearest_spec, select
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import CPU_TARGETS, TARGETS, Host, rank
 from tests.made import bundle_bytes, record
@@ -150,6 +151,35 @@ def test_distance_counts_fields_first_and_what_follows_only_once() -> None:
     )
     assert far(lattice=(16, 8, 8, 9)) < far(lattice=(16, 8, 8, 4)) < far(lattice=(4, 4, 4, 4))
     assert far(operator="wilson_dagger") < far(operator="clover")
+
+
+some_specs = st.builds(
+    lambda operator, lattice, dtype, storage, batch, fused, mass: Spec(
+        operator,
+        lattice,
+        dtype,
+        storage=storage,
+        batch=batch,
+        fused=fused,
+        baked={} if mass is None else {"mass": mass, "csw": 1.0},
+    ),
+    st.sampled_from(["wilson", "wilson_dagger", "clover", "plaquette"]),
+    st.sampled_from([(4, 4, 4, 4), (8, 4, 4, 4), (8, 4, 4, 6)]),
+    st.sampled_from(["float32", "float64"]),
+    st.sampled_from([None, "float32", "bfloat16"]),
+    st.sampled_from([1, 4, 12]),
+    st.booleans(),
+    st.sampled_from([None, 0.5]),
+)
+
+
+@settings(max_examples=300)
+@given(some_specs, st.lists(some_specs, max_size=12))
+def test_the_nearest_is_the_first_of_least_distance(asked: Spec, there: list[Spec]) -> None:
+    """Derived by comparing all of them."""
+    texts = [(place, canonical_json(spec.as_dict())) for place, spec in enumerate(there)]
+    far = [distance(asked.as_dict(), spec.as_dict()) for spec in there]
+    assert nearest_spec(asked, texts) == (far.index(min(far)) if far else None)
 
 
 def test_the_nearest_of_many_is_the_one_with_one_difference(tmp_path: Path) -> None:

@@ -207,6 +207,45 @@ def test_what_no_program_expresses_is_refused_with_the_rule_that_cures_it() -> N
     assert decisions(plan(cured, None, FakeToolchain()))["blocked"] == set()
 
 
+ONE = 'schema = 1\nname = "one"\n[axes]\noperator = "{}"\nlattice = "4x4x4x4"\ndtype = ["float32"]\n{}\ntarget = ["x86-64-v3"]\n'
+
+
+@pytest.mark.parametrize(
+    ("operator", "line", "column", "axis", "expected", "found"),
+    [
+        ("clover", "fused = true", 9, "fused = true", "wilson_hop, wilson, wilson_dagger or wilson_normal", "clover"),
+        ("wilson", "batch = [1, 100]", 13, "batch = 100", "1 <= batch <= 64", "batch = 100"),
+        ("wilson", "batch = 100", 9, "batch = 100", "1 <= batch <= 64", "batch = 100"),
+        ("wilson_schur", "shards = 2", 10, "shards = 2", "shards = 1", "shards = 2"),
+        ("wilson_cg_chunk", "iterations = 4", None, 'target = "x86-64-v3"', "a Neuron target or sim", "x86-64-v3"),
+    ],
+)
+def test_a_recipe_of_one_operator_is_told_the_axis_with_its_place(
+    operator: str, line: str, column: int | None, axis: str, expected: str, found: str
+) -> None:
+    """Every axis would do as a rule here: there is nothing else in the recipe. Named is the one that is to blame."""
+    recipe = loads(ONE.format(operator, line), "r.toml")
+    with pytest.raises(RecipeError) as caught:
+        plan(list(expand(recipe)), None, FakeToolchain(), recipe=recipe)
+    error = caught.value
+    assert "recipe r.toml: has 1 variant that no program can express" in error.fact
+    (detail,) = error.details
+    assert detail.startswith(f"r.toml:7:{column}: " if column else "r.toml:8:11: ")
+    assert f"expected {expected}, found {found}; add [[exclude]] with {axis}" in detail
+    assert (error.expected, error.found) == (expected, found)
+    assert axis in str(error.hint)
+    # A rule of that axis is one that the recipe's own checks know.
+    assert axis.partition(" ")[0] in recipe.axes.model_fields_set
+
+
+def test_an_include_that_asks_for_it_is_pointed_at() -> None:
+    text = ONE.format("wilson", "batch = 1") + "[[include]]\nbatch = [2, 99]\n"
+    recipe = loads(text, "r.toml")
+    with pytest.raises(RecipeError) as caught:
+        plan(list(expand(recipe)), None, FakeToolchain(), recipe=recipe)
+    assert caught.value.details[0].startswith("r.toml:10:13: wilson-4x4x4x4-f32-b99@x86-64-v3: ")
+
+
 def test_minutes_come_from_the_history_of_the_nearest_kind(store: Store) -> None:
     for item in plan(variants(), store, FakeToolchain()):
         if item.variant.spec.operator != "plaquette":
