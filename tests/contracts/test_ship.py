@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import lqcd_runtime
 from lqcd_aot.build.execute import build
 from lqcd_aot.build.pack import pack, wanted
+from lqcd_aot.cli import run
 from lqcd_aot.compilers import FakeToolchain
 from lqcd_aot.recipe.variant import Variant
 from lqcd_aot.ship import bundles
@@ -23,6 +25,8 @@ from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import CPU_TARGETS, Host
 from tests.contracts.test_trust import key, policy
 from tests.crash.fake_build import NoCheck, planned
+from tests.doubles.libnrt import cores
+from tests.made import record
 
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64")
 BATCHES = 3
@@ -90,6 +94,32 @@ def test_slim_takes_the_lower_target_where_the_best_is_absent(tmp_path: Path) ->
     assert names(tmp_path / "slim.lqcd") == {batch_one_v4} | others_v2
     bundles.slim(tmp_path / "b.lqcd", tmp_path / "slim3.lqcd", Machine("x86-64-v3"))
     assert names(tmp_path / "slim3.lqcd") == {v.name for v in some[:BATCHES]}
+
+
+def test_slim_and_inspect_judge_as_selection_does_on_a_machine_with_neuron_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NeuronCores go before CPUs, and logical cores decide too."""
+    spec, other = Spec("wilson", (4, 4, 4, 4), "float32"), Spec("wilson", (4, 4, 4, 4), "float32", batch=2)
+    records = {}
+    for one, target, lnc in ((spec, "trn2", 1), (spec, "x86-64-v2", 0), (other, "trn2", 2), (other, "x86-64-v2", 0)):
+        made = record(one, target, b"code")
+        records[made["build_key"]] = {**made, "neff": {"lnc": lnc}} if lnc else made
+    path, slim = tmp_path / "b.lqcd", tmp_path / "slim.lqcd"
+    write_content(bundles.of_records("b", records, lambda digest: b"code"), path)
+    host = Host("x86_64", CPU_TARGETS["x86-64-v2"][2], cores(lnc=1))
+    for module in ("lqcd_runtime.target", "lqcd_aot.ship.choose", "lqcd_runtime.bundle"):
+        monkeypatch.setattr(f"{module}.this_host", lambda: host)
+    bundles.slim(path, slim, Machine())
+    assert names(slim) == {f"{spec.name}@trn2", f"{other.name}@x86-64-v2"}
+    with lqcd_runtime.open(str(path)) as bundle:
+        assert {bundle.select(one).choice.name for one in (spec, other)} == names(slim)
+    assert run(["inspect", str(path), "--json"]) == 0
+    reasons = {row["name"]: row["reason"] for row in json.loads(capsys.readouterr().out)}
+    assert [name for name, reason in reasons.items() if reason] == [f"{other.name}@trn2"]
+    assert "logical cores of 2" in str(reasons[f"{other.name}@trn2"])
+    assert run(["inspect", str(path)]) == 0
+    assert "logical" in capsys.readouterr().out
 
 
 def test_slim_for_a_machine_that_can_run_nothing(full: Path, tmp_path: Path) -> None:

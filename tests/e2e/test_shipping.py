@@ -107,6 +107,33 @@ def test_what_arrives_elsewhere_loads_without_network_compiler_and_torch(packed:
     assert done.stdout.split() == ["9", str(3 * runnable), str(3 * runnable)]
 
 
+def test_a_lock_file_keeps_its_artifacts_while_it_is_there(call: Call, place: Path) -> None:
+    """From `lock` on; `pack --locked` says so of a lock that was moved; `gc` releases what is gone."""
+
+    def locks() -> dict[str, bool]:
+        return {
+            Path(root["name"]).name: root["over"] for root in call("store", "pins", "--store", "store") if root["kind"] == "lock"
+        }
+
+    call("lock", "r.toml", "--store", "store", "-o", "kept.lock.toml")
+    assert locks() == {"kept.lock.toml": False}
+    (root,) = [root for root in call("store", "pins", "--store", "store") if root["kind"] == "lock"]
+    assert len(root["build_keys"]) == 9
+    (place / "kept.lock.toml").rename(place / "moved.lock.toml")
+    assert locks() == {"kept.lock.toml": True}
+    call("pack", "r.toml", "--store", "store", "-o", "locked.lqcd", "--locked", "moved.lock.toml")
+    assert locks() == {"kept.lock.toml": True, "moved.lock.toml": False}
+    call("store", "gc", "--store", "store")
+    assert locks() == {"moved.lock.toml": False}
+    (place / "moved.lock.toml").unlink()
+    call("build", "r.toml", "--store", "store")
+    call("store", "gc", "--store", "store")
+    assert locks() == {}
+    assert [(root["kind"], root["file"], root["over"]) for root in call("store", "pins", "--store", "store")] == [
+        ("recipe", str(place.resolve() / "r.toml"), False)
+    ]
+
+
 def test_packed_twice_is_byte_identical_with_documents_and_signature(call: Call, packed: Path, place: Path) -> None:
     call("pack", "r.toml", "--store", "store", "-o", "again.lqcd", "--provenance", "--sbom", "--sign")
     assert (place / "again.lqcd").read_bytes() == packed.read_bytes()
