@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AsMachine(Bundle):
-    """A bundle that selects for another host, such as this machine without its widest vectors, and exactly the builds it is given.
+    """A bundle that selects for another host, such as this machine without its widest vectors, and exactly the builds given.
 
     builds: {spec: build key} of what today's templates and compiler make, since a store may name an older build of the same spec
     first; None: what the bundle names.

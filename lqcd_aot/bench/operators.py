@@ -59,7 +59,7 @@ def operator_of(bundle: Bundle, spec: Spec, threads: int, gauge: Any = None) -> 
     return operator(bundle, spec, links_for(spec.lattice) if gauge is None else gauge, inputs, Running(threads))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def links_for(lattice: tuple[int, ...]) -> Any:
     """Random SU(3) links, the same for every row of a lattice."""
     from lqcd_runtime.fields import random_links

@@ -120,7 +120,7 @@ def _falls(report: dict[str, Any]) -> str:
 
 
 def _rows(rows: Iterable[Row]) -> str:
-    return table(HEADS, map(_cells, rows), numbers=NUMBERS)
+    return table(HEADS, map(_cells, rows), numbers=NUMBERS, flat=True)
 
 
 def _cells(r: Row) -> tuple[str, ...]:

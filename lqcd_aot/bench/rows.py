@@ -2,7 +2,7 @@
 
 Members: operator, dtype, storage, lattice, batch, fused, shards, threads, target; seconds (median), fastest, slowest; gflops,
 gbytes_per_s (least bytes); least_bytes, working_set, intensity; level, roof_gflops, bound, fraction (null without a compiler, as
-nothing measured the roof); compile_ms, artifact_bytes; cpus, round_trip_ns, moved, switches_per_s (guard.py);
+nothing measured the roof); compile_ms, artifact_bytes; cpus, round_trip_ns, moved, cpu_lost (guard.py);
 solve; peer. Owns the names; measures nothing.
 """
 
@@ -68,8 +68,8 @@ def row(bundle: Bundle, spec: Spec, threads: int, settings: Settings) -> Row:
         **_against_roof(work, spec, threads, seconds, settings.roofline),
         "compile_ms": bundle.record(entry.build_key)["provenance"].get("compile_ms"), "artifact_bytes": entry.code["size"],
         "cpus": list(cpus), "round_trip_ns": outcome.trips and [round(1e9 * t, 1) for t in outcome.trips], "moved": outcome.moved,
-        "switches_per_s": round(outcome.switches, 1),
-        "solve": measured.solve, "peer": None if measured.eager is None else peer(EAGER, measured.eager.seconds, seconds),
+        "cpu_lost": outcome.lost, "solve": measured.solve,
+        "peer": None if measured.eager is None else peer(EAGER, measured.eager.seconds, seconds),
     }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def precision(row: Row) -> str:
 def disturbance(row: Row) -> str:
     """What a reader must know before trusting a row; "" where nothing disturbed it."""
     found = ["the CPUs were moved meanwhile"] if row["moved"] else []
-    found += ["other work had the CPU at times"] if row["switches_per_s"] > BUSY else []
+    found += [f"other work had {100 * row['cpu_lost']:.0f} % of the CPU"] if (row["cpu_lost"] or 0.0) > BUSY else []
     return ", ".join(found)
 
 

@@ -50,7 +50,7 @@ def print_report(report: dict[str, Any], out: Path | None) -> None:
     print_table([*heads, *(["peer", "ratio"] if with_peer else [])], (_cells(row, with_peer) for row in rows))
     cpus = sorted({tuple(r["cpus"]) for r in rows}, key=len)
     if any(map(disturbance, rows)):
-        click.echo("! disturbed: the CPUs were moved, or other work had them at times")
+        click.echo("! disturbed: the CPUs were moved, or other work had more than a twentieth of them")
     click.echo("pinned to CPU " + " / ".join(",".join(map(str, used)) for used in cpus))
     _print_solves(rows)
     _print_falls(report["series"])

@@ -26,15 +26,16 @@ def document(title: str, parts: Iterable[str], *, verb: str) -> str:
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{"".join(parts)}{foot}</body></html>\n'
 
 
-def table(heads: Sequence[str], lines: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> str:
-    """numbers: the heads of columns that are set to the right."""
+def table(heads: Sequence[str], lines: Iterable[Sequence[str]], *, numbers: Collection[str] = (), flat: bool = False) -> str:
+    """numbers: the heads of columns that are set to the right; flat: no cell is broken into lines, the reader scrolls."""
     kinds = [' class="n"' if h in numbers else "" for h in heads]
     head = "".join(f"<th{kind}>{escape(h)}</th>" for h, kind in zip(heads, kinds, strict=True))
     body = "".join(
         "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(line, kinds, strict=True)) + "</tr>"
         for line in lines
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+    kind = ' class="flat"' if flat else ""
+    return f'<div class="scroll"><table{kind}><tr>{head}</tr>{body}</table></div>'
 
 
 def tiles(cells: Iterable[tuple[str, str, bool]]) -> str:

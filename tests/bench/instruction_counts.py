@@ -95,8 +95,8 @@ def compare(found: dict[str, int], recorded: dict[str, int]) -> list[str]:
     lines = [f"{name}: counted, not recorded" for name in found if name not in recorded]
     lines += [f"{name}: recorded, not counted" for name in recorded if name not in found]
     for name in found.keys() & recorded.keys():
-        ratio = found[name] / recorded[name]
-        if abs(ratio - 1) > TOLERANCE:
+        if abs(found[name] - recorded[name]) > TOLERANCE * recorded[name]:
+            ratio = found[name] / recorded[name]
             lines.append(f"{name}: {found[name]} instructions, recorded are {recorded[name]} (ratio {ratio:.3f})")
     return sorted(lines)
 

@@ -178,3 +178,21 @@ def test_a_row_whose_cpus_keep_moving_is_marked() -> None:
 def test_one_thread_is_not_probed() -> None:
     outcome = guard.guarded(lambda: "row", (1,), lambda _: pytest.fail("probed"))
     assert (outcome.result, outcome.trips, outcome.moved) == ("row", None, False)
+
+
+def test_time_that_other_work_took_is_read_from_the_kernel(tmp_path: Path) -> None:
+    for task, text in (("1", "100 7000 3\n"), ("22", "5 500 1\n"), ("other", "5 900 1\n"), ("3", "")):
+        (tmp_path / task).mkdir()
+        (tmp_path / task / "schedstat").write_text(text)
+    assert guard.waited(tmp_path) == 7500
+    assert guard.waited(tmp_path / "absent") is None
+
+
+def test_lost_time_is_a_part_of_the_time_of_all_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, clock = iter([10, 10 + 300_000_000]), iter([5.0, 6.0])
+    monkeypatch.setattr(guard, "waited", lambda: next(counts))
+    monkeypatch.setattr(guard.time, "perf_counter", lambda: next(clock))
+    assert guard.guarded(lambda: "row", (0, 1), None).lost == pytest.approx(0.15)
+    monkeypatch.setattr(guard, "waited", lambda: None)
+    monkeypatch.setattr(guard.time, "perf_counter", lambda: 0.0)
+    assert guard.guarded(lambda: "row", (0,), None).lost is None

@@ -17,7 +17,7 @@ from lqcd_aot.bench.compare import SCHEMA, compare, read_report
 from lqcd_aot.bench.machine import Level, allowed_cpus
 from lqcd_aot.bench.probes import Figure
 from lqcd_aot.bench.roofline import Roofline
-from lqcd_aot.bench.rows import identity, words
+from lqcd_aot.bench.rows import disturbance, identity, words
 from lqcd_aot.bench.suite import Axes, expand, operators_of
 from lqcd_aot.bench.work import Work, least_bytes
 from lqcd_runtime.errors import UsageError
@@ -110,7 +110,7 @@ def made(lattice: tuple[int, ...] = (4, 4, 4, 4), gflops: float = 80.0, roof: fl
         "slowest": flops / gflops / 0.9e9, "gflops": gflops, "gbytes_per_s": gflops / 2.75, "least_bytes": 480 * sites,
         "working_set": 480 * sites, "intensity": 2.75, "level": "L2", "roof_gflops": roof, "bound": "compute",
         "fraction": gflops / roof, "compile_ms": 300, "artifact_bytes": 20_000, "cpus": [0], "round_trip_ns": None,
-        "moved": False, "switches_per_s": 0.0, "solve": None, "peer": None,
+        "moved": False, "cpu_lost": 0.0, "solve": None, "peer": None,
     }  # fmt: skip
     return row | changes
 
@@ -143,6 +143,11 @@ def test_what_no_number_explains_is_said_to_be_unexplained() -> None:
     (fall,) = series.series(rows, SIZES)[0]["falls"]
     assert "neither flops nor bytes explain it" in fall["reason"]
     assert "the CPUs were moved" in fall["reason"]
+
+
+def test_disturbances_are_words_a_reader_sees() -> None:
+    assert disturbance(made()) == disturbance(made(cpu_lost=None)) == disturbance(made(cpu_lost=0.05)) == ""
+    assert disturbance(made(cpu_lost=0.31, moved=True)) == "the CPUs were moved meanwhile, other work had 31 % of the CPU"
 
 
 def test_a_full_cache_is_a_reason() -> None:
