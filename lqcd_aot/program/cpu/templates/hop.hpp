@@ -58,12 +58,13 @@ LQCD_INLINE void prefetch_spinors(const Vector* in, const Neighbours& n) {
   if constexpr (kFetchBehind) prefetch_spinor<D>(in + n.position[1] * kSiteStride + kAhead * kSpinor);
 }
 
-// Links of a later site; every right-hand side asks for one part of `parts`.
+// Links of a later site; every right-hand side asks for one part of `parts`. On the full lattice backward links have been forward
+// ones shortly before; those of the other parity have not.
 LQCD_INLINE void prefetch_links(const SiteLinks& links, int part, int parts) {
   if constexpr (!kPrefetch) return;
   constexpr int64_t distance = (kBatch == 1 ? kAhead : 1) * kLink, lines = (kLink * int64_t(sizeof(Vector)) + 63) / 64;
   for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
-    for (int d = 0; d < 8; d += 2)
+    for (int d = 0; d < 8; d += kEvenOdd ? 1 : 2)
       __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64);
 }
 
@@ -137,8 +138,8 @@ struct AllColumns {
 };
 
 // Sites [first, last) of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd fields.
-// epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored.
-template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Columns, class Epilogue>
+// epilogue(acc, coordinates, position in out, rhs) turns the sum into what is stored, with Stream past the caches.
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, bool Stream, class Columns, class Epilogue>
 LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, int parity, int64_t first, int64_t last,
                            const Columns& columns, const Epilogue& epilogue) {
   const Vector* here = links + (kEvenOdd ? parity * 4 * kLinkField : 0);
@@ -155,17 +156,17 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
       add_directions<0, Dagger>(acc, in + rhs * kSpinor, u, n);
       epilogue(acc, c, site, rhs);
       Vector* to = out + site * kSiteStride + rhs * kSpinor;
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<kStream>(to + k, acc[k]);
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<Stream>(to + k, acc[k]);
     }
   }
-  finish_stores<kStream>();
+  finish_stores<Stream>();
 }
 
 // Sweep over all sites of `out`, for all right-hand sides.
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
-void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue, int parity = 0) {
+void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
-    hop_range<Dagger, InHalo, OutHalo>(out, in, links, parity, first, last, AllColumns{}, epilogue);
+    hop_range<Dagger, InHalo, OutHalo, kStream>(out, in, links, 0, first, last, AllColumns{}, epilogue);
   });
 }
 

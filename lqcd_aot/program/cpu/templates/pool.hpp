@@ -121,23 +121,34 @@ inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body) {
 
 inline int64_t block_count(int64_t count, int64_t block) { return (count + block - 1) / block; }
 
-// sums[k] = sum over [0, count), in float64: every block of `block` items is summed in order by the body, the block sums are
-// added in a binary tree. Both depend on count and block only. partials: K * block_count(count, block) doubles.
+// The sums over blocks [from, to) of `block` items, each in order by the body, in float64. partials: K * block_count(count, block)
+// doubles.
 template <int K, class Body>
-inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partials, double (&sums)[K], const Body& body) {
-  const int64_t blocks = block_count(count, block);
-  parallel_for(pool, blocks, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; ++b) {
+inline void sum_in_blocks(lqcd_pool* pool, int64_t from, int64_t to, int64_t count, int64_t block, double* partials, const Body& body) {
+  parallel_for(pool, to - from, [&](int64_t first, int64_t last) {
+    for (int64_t b = from + first; b < from + last; ++b) {
       double sum[K] = {};
       const int64_t end = (b + 1) * block;
       body(b * block, end < count ? end : count, sum);
       for (int k = 0; k < K; ++k) partials[b * K + k] = sum[k];
     }
   });
+}
+
+// sums[k] = the block sums added in a binary tree: it depends on their number only.
+template <int K>
+inline void add_blocks_up(int64_t blocks, double* partials, double (&sums)[K]) {
   for (int64_t step = 1; step < blocks; step *= 2)
     for (int64_t b = 0; b + step < blocks; b += 2 * step)
       for (int k = 0; k < K; ++k) partials[b * K + k] += partials[(b + step) * K + k];
   for (int k = 0; k < K; ++k) sums[k] = blocks ? partials[k] : 0.0;
+}
+
+template <int K, class Body>
+inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partials, double (&sums)[K], const Body& body) {
+  const int64_t blocks = block_count(count, block);
+  sum_in_blocks<K>(pool, 0, blocks, count, block, partials, body);
+  add_blocks_up<K>(blocks, partials, sums);
 }
 
 }  // namespace lqcd

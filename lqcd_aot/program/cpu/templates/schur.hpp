@@ -7,19 +7,24 @@
 #pragma once
 
 #include "dirac_entry.hpp"
-#include "hop.hpp"
+#include "half_sweeps.hpp"
 
 namespace lqcd {
 
-static_assert(kEvenOdd, "fields of this header hold one parity");
 inline constexpr int64_t kField = spinor_field(0);
 inline constexpr int64_t kWorkBytes = (kForm == Form::kNormal ? 2 : 1) * spinor_bytes(0);
 
 template <bool Dagger>
 void schur(Vector* out, const Vector* in, Vector* odd, const Vector* links, const Vector* clover, const double* scalars,
            lqcd_pool* pool) {
-  hop_sweep<Dagger, 0, 0>(odd, in, links, pool, odd_epilogue(clover, scalars), 1);
-  hop_sweep<Dagger, 0, 0>(out, odd, links, pool, even_epilogue(in, clover, scalars), 0);
+  constexpr bool slices = by_slices(1);
+  half_sweeps<slices>(
+      [&](int64_t first, int64_t last) {
+        hop_part<Dagger, kStream && !slices>(odd, in, links, 1, first, last, AllColumns{}, pool, odd_epilogue(clover, scalars));
+      },
+      [&](int64_t first, int64_t last) {
+        hop_part<Dagger, kStream>(out, odd, links, 0, first, last, AllColumns{}, pool, even_epilogue(in, clover, scalars));
+      });
 }
 
 }  // namespace lqcd

@@ -6,12 +6,12 @@
 // Included after odd_epilogue, even_epilogue, odd_inverse and kCloverBytes.
 #pragma once
 
+#include "half_sweeps.hpp"
 #include "solver_fields.hpp"
 #include "solver_sums.hpp"
 
 namespace lqcd {
 
-static_assert(kEvenOdd, "fields of this header hold one parity");
 inline constexpr int64_t kSourceFields = 1;  // b_o
 inline constexpr int64_t kSystemWork = 1;    // what the first half sweep leaves on odd sites
 
@@ -26,17 +26,24 @@ struct System {
 
   template <bool Dagger, int K, class Finish>
   void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish) const {
-    hop_columns<Dagger>(work, in, links, 1, columns, pool, odd_epilogue(clover, scalars));
-    hop_sums<Dagger, K>(out, work, links, 0, columns, pool, partials, sums, even_epilogue(in, clover, scalars), finish);
+    constexpr bool slices = by_slices(kSumBlock);
+    half_sweeps<slices>(
+        [&](int64_t first, int64_t last) {
+          hop_part<Dagger, kStream && !slices>(work, in, links, 1, first, last, columns, pool, odd_epilogue(clover, scalars));
+        },
+        [&](int64_t first, int64_t last) {
+          hop_sums<Dagger, K>(out, work, links, 0, first, last, columns, pool, partials, even_epilogue(in, clover, scalars), finish);
+        });
+    add_up<K>(partials, sums);
   }
 
   void take(Vector* to, Vector* spare, const double* b, const double* factor, const Active& columns) const {
     gather(to, b, factor, 0, pool);
     gather(source, b, factor, 1, pool);
-    invert_odd(work, columns, [=](Vector (&v)[kSpinor], int64_t at) {
+    invert_odd(work, columns, [=, this](Vector (&v)[kSpinor], int64_t at) {
       LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k];
     });
-    hop_columns<false>(spare, work, links, 0, columns, pool, HopOnly{});
+    hop_part<false, kStream>(spare, work, links, 0, 0, sites_of(0), columns, pool, HopOnly{});
     each_site(columns, pool, [=](int64_t at, int, int64_t) {
       LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) to[at + k] -= spare[at + k];
     });
@@ -44,7 +51,7 @@ struct System {
 
   void give(double* out, const double* base, const double* factor, const Vector* x, const Active& columns) const {
     scatter(out, base, factor, x, 0, pool);
-    hop_columns<false>(work, x, links, 1, columns, pool, HopOnly{});
+    hop_part<false, kStream>(work, x, links, 1, 0, sites_of(0), columns, pool, HopOnly{});
     invert_odd(work, columns, [=, this](Vector (&v)[kSpinor], int64_t at) {
       LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k] - work[at + k];
     });

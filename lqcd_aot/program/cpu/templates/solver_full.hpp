@@ -24,7 +24,9 @@ struct System {
   // out = finish(M in) or finish(M^dag in), with its sums.
   template <bool Dagger, int K, class Finish>
   void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish) const {
-    hop_sums<Dagger, K>(out, in, links, 0, columns, pool, partials, sums, make_epilogue<Dagger, 0>(in, clover, scalars), finish);
+    hop_sums<Dagger, K>(out, in, links, 0, 0, sites_of(0), columns, pool, partials, make_epilogue<Dagger, 0>(in, clover, scalars),
+                        finish);
+    add_up<K>(partials, sums);
   }
 
   // to = the right-hand side; `spare` is a field that may be overwritten.

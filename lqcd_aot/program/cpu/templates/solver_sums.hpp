@@ -63,38 +63,37 @@ LQCD_INLINE void add_inner(Wide& re_sum, Wide& im_sum, const Vector* a, const Ve
   im_sum += widen(im);
 }
 
+// range(first, last, sums by column) on blocks of sites [from, to): the partial sums.
 template <int K, class Range>
-void sum_blocks(lqcd_pool* pool, double* partials, Sums<K>& sums, const Range& range) {
+void sum_part(lqcd_pool* pool, double* partials, int64_t from, int64_t to, const Range& range) {
   static_assert(K <= kMaxSums, "partials are sized for fewer sums");
+  sum_in_blocks<kBatch * K>(pool, from / kSumBlock, block_count(to, kSumBlock), to, kSumBlock, partials,
+                            [&](int64_t first, int64_t last, double (&sum)[kBatch * K]) {
+                              Wide wide[kBatch * K] = {};
+                              range(first, last, wide);
+                              for (int j = 0; j < kBatch * K; ++j)
+                                for (int lane = 0; lane < kLanes; ++lane) sum[j] += wide[j][lane];
+                            });
+}
+
+template <int K>
+void add_up(double* partials, Sums<K>& sums) {
   double flat[kBatch * K];
-  reduce<kBatch * K>(pool, sites_of(0), kSumBlock, partials, flat, [&](int64_t first, int64_t last, double (&sum)[kBatch * K]) {
-    Wide wide[kBatch * K] = {};
-    range(first, last, wide);
-    for (int j = 0; j < kBatch * K; ++j)
-      for (int lane = 0; lane < kLanes; ++lane) sum[j] += wide[j][lane];
-  });
+  add_blocks_up<kBatch * K>(block_count(sites_of(0), kSumBlock), partials, flat);
   for (int j = 0; j < kBatch * K; ++j) sums.at[j / K][j % K] = flat[j];
 }
 
-// A hop sweep whose epilogue is followed by finish(acc, offset of the site's spinor, rhs, its K sums).
+// A hop sweep over sites [from, to) whose epilogue is followed by finish(acc, offset of the site's spinor, rhs, its K sums). The sums
+// are complete when all sites are done, and then to be added up.
 template <bool Dagger, int K, class Epilogue, class Finish>
-void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, const Active& columns, lqcd_pool* pool,
-              double* partials, Sums<K>& sums, const Epilogue& epilogue, const Finish& finish) {
-  sum_blocks<K>(pool, partials, sums, [&](int64_t first, int64_t last, Wide* wide) {
-    hop_range<Dagger, 0, 0>(out, in, links, parity, first, last, columns,
-                            [&](Vector (&acc)[kSpinor], const Coordinates& c, int64_t site, int rhs) {
-                              epilogue(acc, c, site, rhs);
-                              finish(acc, site * kSiteStride + rhs * kSpinor, rhs, wide + rhs * K);
-                            });
-  });
-}
-
-// The same without sums.
-template <bool Dagger, class Epilogue>
-void hop_columns(Vector* out, const Vector* in, const Vector* links, int parity, const Active& columns, lqcd_pool* pool,
-                 const Epilogue& epilogue) {
-  parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
-    hop_range<Dagger, 0, 0>(out, in, links, parity, first, last, columns, epilogue);
+void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, int64_t from, int64_t to, const Active& columns,
+              lqcd_pool* pool, double* partials, const Epilogue& epilogue, const Finish& finish) {
+  sum_part<K>(pool, partials, from, to, [&](int64_t first, int64_t last, Wide* wide) {
+    hop_range<Dagger, 0, 0, kStream>(out, in, links, parity, first, last, columns,
+                                     [&](Vector (&acc)[kSpinor], const Coordinates& c, int64_t site, int rhs) {
+                                       epilogue(acc, c, site, rhs);
+                                       finish(acc, site * kSiteStride + rhs * kSpinor, rhs, wide + rhs * K);
+                                     });
   });
 }
 
@@ -110,11 +109,12 @@ void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
 // body(offset of a spinor, rhs, its K sums) on every site and column.
 template <int K, class Body>
 void each_site_sums(const Active& columns, lqcd_pool* pool, double* partials, Sums<K>& sums, const Body& body) {
-  sum_blocks<K>(pool, partials, sums, [&](int64_t first, int64_t last, Wide* wide) {
+  sum_part<K>(pool, partials, 0, sites_of(0), [&](int64_t first, int64_t last, Wide* wide) {
     for (int64_t site = first; site < last; ++site)
       for (int i = 0; i < columns.count(); ++i)
         body(site * kSiteStride + columns[i] * kSpinor, columns[i], wide + columns[i] * K);
   });
+  add_up<K>(partials, sums);
 }
 
 }  // namespace lqcd
