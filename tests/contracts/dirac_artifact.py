@@ -1,4 +1,4 @@
-"""Compile dirac and builder programs and call them through ctypes: the ABI as a stranger would use it, without the runtime."""
+"""Compile programs of every kind but gauge ones and call them through ctypes: the ABI as a stranger would use it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ ARGUMENTS = {
     "lqcd_unpack_spinor": [POINTER, POINTER, INT, POINTER],
     "lqcd_pack_clover": [POINTER, POINTER, INT, POINTER, POINTER],
     "lqcd_apply": [POINTER] * 7,
+    "lqcd_solve_begin": [POINTER] * 10,
+    "lqcd_solve_iterate": [POINTER] * 6 + [INT] + [POINTER] * 3,
     "lqcd_pool_free": [POINTER],
 }
 

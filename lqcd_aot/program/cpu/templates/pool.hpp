@@ -121,10 +121,11 @@ inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body) {
 
 inline int64_t block_count(int64_t count, int64_t block) { return (count + block - 1) / block; }
 
-// The sums over blocks [from, to) of `block` items, each in order by the body, in float64. partials: K * block_count(count, block)
-// doubles.
+// Part of a reduction: the sums over blocks [from, to), each in order by the body, in float64.
+// partials: K * block_count(count, block) doubles.
 template <int K, class Body>
-inline void sum_in_blocks(lqcd_pool* pool, int64_t from, int64_t to, int64_t count, int64_t block, double* partials, const Body& body) {
+inline void sum_in_blocks(lqcd_pool* pool, int64_t from, int64_t to, int64_t count, int64_t block, double* partials,
+                          const Body& body) {
   parallel_for(pool, to - from, [&](int64_t first, int64_t last) {
     for (int64_t b = from + first; b < from + last; ++b) {
       double sum[K] = {};
@@ -144,6 +145,7 @@ inline void add_blocks_up(int64_t blocks, double* partials, double (&sums)[K]) {
   for (int k = 0; k < K; ++k) sums[k] = blocks ? partials[k] : 0.0;
 }
 
+// sums[k] = sum over [0, count). No bit depends on the number of threads.
 template <int K, class Body>
 inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partials, double (&sums)[K], const Body& body) {
   const int64_t blocks = block_count(count, block);

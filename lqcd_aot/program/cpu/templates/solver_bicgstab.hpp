@@ -17,11 +17,14 @@ inline constexpr int64_t kMethodWork = 2;    // v, t
 struct Number {
   double re, im;
 };
-inline Number operator*(Number a, Number b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-inline double square(Number a) { return a.re * a.re + a.im * a.im; }
+// Every product is an argument of a fused operation: no compiler rounds a column's numbers in its own way (simd.hpp).
+inline Number operator*(Number a, Number b) {
+  return {multiply_subtract(a.im, b.im, a.re * b.re), multiply_add(a.im, b.re, a.re * b.im)};
+}
+inline double square(Number a) { return multiply_add(a.im, a.im, a.re * a.re); }
 inline Number operator/(Number a, Number b) {
   const double n = square(b);
-  return {(a.re * b.re + a.im * b.im) / n, (a.im * b.re - a.re * b.im) / n};
+  return {multiply_add(a.im, b.im, a.re * b.re) / n, multiply_subtract(a.re, b.im, a.im * b.re) / n};
 }
 
 // Whether an inner product is rounding noise against |a| |b|.

@@ -32,7 +32,8 @@ struct System {
           hop_part<Dagger, kStream && !slices>(work, in, links, 1, first, last, columns, pool, odd_epilogue(clover, scalars));
         },
         [&](int64_t first, int64_t last) {
-          hop_sums<Dagger, K>(out, work, links, 0, first, last, columns, pool, partials, even_epilogue(in, clover, scalars), finish);
+          hop_sums<Dagger, K>(out, work, links, 0, first, last, columns, pool, partials, even_epilogue(in, clover, scalars),
+                              finish);
         });
     add_up<K>(partials, sums);
   }

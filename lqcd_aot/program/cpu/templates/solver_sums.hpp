@@ -83,8 +83,8 @@ void add_up(double* partials, Sums<K>& sums) {
   for (int j = 0; j < kBatch * K; ++j) sums.at[j / K][j % K] = flat[j];
 }
 
-// A hop sweep over sites [from, to) whose epilogue is followed by finish(acc, offset of the site's spinor, rhs, its K sums). The sums
-// are complete when all sites are done, and then to be added up.
+// A hop sweep over sites [from, to) whose epilogue is followed by finish(acc, offset of the site's spinor, rhs, its K sums).
+// When all sites are done the sums are to be added up.
 template <bool Dagger, int K, class Epilogue, class Finish>
 void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, int64_t from, int64_t to, const Active& columns,
               lqcd_pool* pool, double* partials, const Epilogue& epilogue, const Finish& finish) {
