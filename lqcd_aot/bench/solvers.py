@@ -63,10 +63,12 @@ def time_solve(bundle: Bundle, spec: Spec, threads: int, gauge: Any = None) -> d
     import lqcd_runtime as lqcd
 
     links = gauge if gauge is not None and gauge.lattice == spec.lattice else links_for(spec.lattice)
-    words = {
+    words: dict[str, Any] = {
         "tol": TOLERANCE, "max_iterations": MOST_ITERATIONS, "method": OPERATORS[spec.operator]["method"], "compiled": True,
         "even_odd": OPERATORS[spec.operator]["parity"] == "even", "precision": "double" if spec.dtype == "float64" else "mixed",
     }  # fmt: skip
+    if spec.storage != spec.dtype:
+        words["storage"] = spec.storage
     try:
         D = operator_of(bundle, solved(spec), threads, links)
         b = lqcd.point_source((0, 0, 0, 0)).on(spec.lattice)[: spec.batch]

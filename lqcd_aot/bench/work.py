@@ -1,8 +1,8 @@
 """What one application or iteration has to do: flops, the least bytes it must move, the bytes it works on.
 
 Flops by the convention of the field: 1320 per site and hop, 504 per clover term. Least bytes: every sweep over the lattice reads
-each of its links once (4 a site; both half sweeps of an even-odd hop read all of them), each clover block once (72 reals), and
-every vector of the sweep once, its neighbours being in cache; nothing is read only to be overwritten. Working set: the
+each of its links once (4 a site; both half sweeps of an even-odd hop read all of them), each clover block once (72 reals of the
+dtype), and every vector of the sweep once, its neighbours being in cache; nothing is read only to be overwritten. Working set: the
 artifact's own buffers, whatever layout it chose. Knows sizes of stored numbers; refuses to know machines.
 """
 
@@ -22,8 +22,16 @@ LINKS, SPINOR_REALS, CLOVER_REALS = 4, 24, 72
 # Fields that an iteration of CG reads or writes: 2 + 3 in its two sweeps, one more each for an even-odd half sweep, 5 in the
 # update.
 ITERATION_FIELDS = 11
-REAL_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
-LINK_REALS = 18
+# storage: (bytes of a number, bytes of a scale that a site's spinor has beside its numbers).
+FORMATS = {"float64": (8, 0), "float32": (4, 0), "float16": (2, 4), "bfloat16": (2, 0)}
+WHOLE, TWO_ROWS = 18, 12
+
+
+class Stored(NamedTuple):
+    """Bytes of what a sweep reads and writes: a site's spinor, a link."""
+
+    spinor: int
+    link: int
 
 
 class Work(NamedTuple):
@@ -45,32 +53,39 @@ def work_of(spec: Spec, artifact: CpuArtifact) -> Work:
     applications = 2 if spec.kind == "solver" else 1
     flops = applications * flops_per_site(word) * volume(spec.lattice) * spec.batch
     blocks = artifact.bytes_of(GAUGE) * spec.shards if spec.fused else None
-    return Work(flops, least_bytes(spec, blocks), working_set(spec, artifact))
+    return Work(
+        flops, least_bytes(spec, stored(spec, artifact.bytes_of(GAUGE) * spec.shards), blocks), working_set(spec, artifact)
+    )
 
 
-def least_bytes(spec: Spec, blocks: int | None = None) -> int:
-    """See the module. blocks: bytes of the per-site blocks that stand in the place of links in a fused artifact."""
-    sites, real = volume(spec.lattice), real_bytes(spec)
+def stored(spec: Spec, gauge: int | None = None) -> Stored:
+    """How a spec stores its numbers: by the word of its storage, as far as FORMATS knows how the word begins, else as its dtype.
+
+    gauge: bytes of packed links. A storage that is more than the name of a format may keep two rows of a link; they say whether.
+    """
+    base = next((word for word in sorted(FORMATS, key=len, reverse=True) if spec.storage.startswith(word)), spec.dtype)
+    real, scale = FORMATS[base]
+    link = WHOLE
+    if gauge is not None and spec.storage not in FORMATS and not spec.fused:
+        # Packed links are stored once or, where that is faster, twice: 72 or 144 numbers a site, 48 or 96 without the third rows.
+        numbers = gauge / real / volume(spec.lattice)
+        link = TWO_ROWS if min((48, 72, 96, 144), key=lambda n: abs(n - numbers)) in (48, 96) else WHOLE
+    return Stored(SPINOR_REALS * real + scale, link * real)
+
+
+def least_bytes(spec: Spec, form: Stored | None = None, blocks: int | None = None) -> int:
+    """See the module. form: `stored`; blocks: bytes of the per-site blocks in the place of links in a fused artifact."""
+    sites, form = volume(spec.lattice), form or stored(spec)
     even = OPERATORS[spec.operator]["parity"] == "even"
     word = OPERATORS[spec.operator].get("solves", spec.operator)
     applications = 2 if spec.kind == "solver" or word.endswith("_normal") else 1
-    links = blocks if blocks is not None else sites * LINKS * link_reals(spec) * real
-    clover = sites * CLOVER_REALS * real if word.startswith("clover") else 0
+    links = blocks if blocks is not None else sites * LINKS * form.link
+    clover = sites * CLOVER_REALS * FORMATS[spec.dtype][0] if word.startswith("clover") else 0
     if spec.kind == "solver":
-        vectors = ITERATION_FIELDS * SPINOR_REALS * sites * spec.batch * real // (2 if even else 1)
+        vectors = ITERATION_FIELDS * sites * spec.batch * form.spinor // (2 if even else 1)
     else:
-        vectors = applications * 2 * SPINOR_REALS * sites * spec.batch * real
+        vectors = applications * 2 * sites * spec.batch * form.spinor
     return int(applications * (links * (2 if even else 1) + clover) + vectors)
-
-
-def real_bytes(spec: Spec) -> int:
-    """Bytes of a stored number of links and vectors."""
-    return REAL_BYTES[spec.storage]
-
-
-def link_reals(spec: Spec) -> int:
-    """Stored numbers of a link: 18, or 12 where two rows are kept and the third is computed."""
-    return LINK_REALS
 
 
 def working_set(spec: Spec, artifact: CpuArtifact) -> int:

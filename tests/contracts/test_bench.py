@@ -18,13 +18,16 @@ from lqcd_aot.bench.machine import allowed_cpus
 from lqcd_aot.bench.page import HEADS, page
 from lqcd_aot.bench.rows import IDENTITY, precision, words
 from lqcd_aot.bench.suite import Axes, Plan
+from lqcd_aot.bench.work import FORMATS, stored
 from lqcd_aot.build.execute import build
 from lqcd_aot.build.plan import plan
 from lqcd_aot.cli import run
 from lqcd_aot.compilers import find_toolchain
 from lqcd_aot.measure.ensure import Origin
+from lqcd_aot.program.cpu.variant import refuse
 from lqcd_aot.recipe import Variant
 from lqcd_aot.store import open_store
+from lqcd_runtime.engines.cpu import GAUGE, SPINOR_OUT
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import CPU_TARGETS, this_host
@@ -71,6 +74,22 @@ def test_the_figures_of_a_row_agree_with_each_other(report: dict[str, Any]) -> N
         assert len(r["cpus"]) == r["threads"] and set(r["cpus"]) <= set(allowed_cpus())
         assert (r["round_trip_ns"] is None) == (r["threads"] == 1)
         assert (r["peer"] is not None) == (r["operator"] == "wilson_hop" and r["batch"] == 1)
+
+
+def test_bytes_of_a_spinor_are_those_of_the_artifact(store: Path) -> None:
+    """Where sub-lattices fill the vectors, the packed field of an artifact is exactly what is counted, for every storage."""
+    target, seen = this_host().best_target(), set()
+    for storage in (None, *FORMATS):
+        spec = Spec("wilson_hop", "4x4x4x4", "float32", storage=storage, batch=2)
+        if refuse(spec, target or "") is not None:
+            continue
+        with artifacts([spec], Origin(None, store), this_host(), lambda _: None) as bundle:
+            artifact = bundle.load(bundle.select(spec).choice)
+            form = stored(spec, artifact.bytes_of(GAUGE))
+            assert artifact.bytes_of(SPINOR_OUT) == 256 * 2 * form.spinor
+            assert artifact.bytes_of(GAUGE) in (256 * 4 * form.link, 256 * 8 * form.link)
+        seen.add(spec.storage)
+    assert "float32" in seen
 
 
 def test_compile_time_and_size_are_those_of_the_record(report: dict[str, Any], store: Path) -> None:

@@ -19,7 +19,7 @@ from lqcd_aot.bench.probes import Figure
 from lqcd_aot.bench.roofline import Roofline
 from lqcd_aot.bench.rows import disturbance, identity, words
 from lqcd_aot.bench.suite import Axes, expand, operators_of
-from lqcd_aot.bench.work import Work, least_bytes
+from lqcd_aot.bench.work import Work, least_bytes, stored
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import OPERATORS, Spec
 
@@ -66,6 +66,23 @@ def test_an_iteration_moves_its_vectors_and_the_links_of_its_sweeps() -> None:
     """Full: 2 sweeps, 11 fields. Even-odd: 4 half sweeps, each of them all links; 11 fields of half the sites."""
     assert least_bytes(Spec("wilson_cg", "4x4x4x4", "float64", batch=3)) == 256 * 8 * (2 * 72 + 11 * 24 * 3)
     assert least_bytes(Spec("wilson_schur_cg", "4x4x4x4", "float32", batch=2)) == 256 * 4 * (4 * 72 + 11 * 24 * 2 // 2)
+
+
+def test_halves_and_two_rows_are_counted_as_they_are_stored() -> None:
+    """float16: 24 halves and a scale of 4 bytes; a storage of its own word keeps two rows where its packed links say so."""
+    assert stored(Spec("wilson", "4x4x4x4", "float32", storage="float16")) == (52, 36)
+    assert stored(Spec("wilson", "4x4x4x4", "float32", storage="bfloat16")) == (48, 36)
+    assert least_bytes(Spec("wilson_hop", "4x4x4x4", "float32", storage="bfloat16")) == 256 * 480 // 2
+    clover = Spec("clover", "4x4x4x4", "float32", storage="bfloat16")  # its blocks are stored as they are computed with
+    assert least_bytes(clover) == 256 * (480 // 2 + 72 * 4)
+
+
+@pytest.mark.parametrize(("numbers", "link"), [(72, 18), (144, 18), (48, 12), (96, 12)])
+def test_rows_of_a_link_are_read_off_the_packed_field(numbers: int, link: int) -> None:
+    class OwnWord:
+        storage, dtype, fused, lattice = "float32 of its own kind", "float32", False, (4, 4, 4, 4)
+
+    assert stored(OwnWord(), 256 * numbers * 4) == (96, 4 * link)  # type: ignore[arg-type]
 
 
 def one(value: float) -> Figure:
