@@ -22,8 +22,12 @@ DTYPES = click.Choice(["float32", "float64"])
 
 
 def origin_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--bundle --store --cc --offline --threads --json."""
+    """--boundary --bundle --store --cc --offline --threads --json."""
     decorators = (
+        click.option(
+            "--boundary", type=click.Choice(["periodic", "remove_sign"]), default=None,
+            help="Links of FILE: as stored whatever it states, or rid of a fermion boundary sign. [default: refuse such files]",
+        ),
         click.option(
             "--bundle", "bundle_path", type=click.Path(path_type=Path), default=None, help="Use this bundle; never build."
         ),
@@ -48,11 +52,11 @@ def origin(bundle_path: Path | None, store_path: Path | None, cc: str | None, of
     return Origin(bundle_path, store_folder(store_path), cc, offline)
 
 
-def read_configuration(path: Path) -> Gauge:
-    """Load a gauge file and pass its warnings on. Errors: GaugeFileError."""
+def read_configuration(path: Path, boundary: str | None) -> Gauge:
+    """Load a gauge file and pass its warnings on. boundary: as `load_gauge`. Errors: GaugeFileError."""
     import lqcd_runtime as lqcd
 
-    gauge = lqcd.load_gauge(str(path))
+    gauge = lqcd.load_gauge(str(path), boundary=boundary)
     for warning in gauge.warnings:
         click.echo(f"warning: {warning}", err=True)
     return gauge

@@ -18,15 +18,15 @@ from lqcd_aot.cli.output import print_json
 @click.option("--dtype", type=DTYPES, default="float64", show_default=True, help="Arithmetic of the artifact.")
 @origin_options
 def command(
-    config: Path, names: tuple[str, ...], beta: float | None, dtype: str, bundle_path: Path | None, store_path: Path | None,
-    cc: str | None, offline: bool, threads: int | None, as_json: bool,
+    config: Path, names: tuple[str, ...], beta: float | None, dtype: str, boundary: str | None, bundle_path: Path | None,
+    store_path: Path | None, cc: str | None, offline: bool, threads: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure the observables NAME... (plaquette, polyakov_loop, topological_charge, ...) on the configuration FILE."""
     from lqcd_aot.measure.ensure import with_artifacts
     from lqcd_runtime.observables.observe import OBSERVABLES, observe
     from lqcd_runtime.signature import Spec
 
-    gauge = read_configuration(config)
+    gauge = read_configuration(config, boundary)
     operators = {OBSERVABLES[name][0] for name in names if name in OBSERVABLES}
     specs = [Spec(operator, gauge.lattice, dtype) for operator in sorted(operators)]
     with with_artifacts(specs, origin(bundle_path, store_path, cc, offline), say) as bundle:

@@ -84,7 +84,7 @@ def solve(options: dict[str, Any], outputs: Sequence[Path]) -> Solved:
     _check(options, outputs)
     config: Path = options["config"]
     source = parse_point(options["source"])
-    gauge = read_configuration(config)
+    gauge = read_configuration(config, options["boundary"])
     if any(not 0 <= x < extent for x, extent in zip(source, gauge.lattice, strict=True)):
         lattice = "x".join(map(str, gauge.lattice))
         raise UsageError(f"--source {options['source']}: is not on the lattice", expected=f"a site of {lattice}")

@@ -62,15 +62,19 @@ class GaugeField:
         return heatbath(geom, beta, sweeps, seed=seed, **options)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], dtype: torch.dtype = torch.complex128, device: Device = None) -> GaugeField:
+    def load(
+        cls, path: str | os.PathLike[str], dtype: torch.dtype = torch.complex128, device: Device = None,
+        boundary: str | None = None,
+    ) -> GaugeField:  # fmt: skip
         """Links from a file whose format is found by its content; checksum, plaquette and unitarity are verified.
 
-        Errors: GaugeFileError for a file that must not be used. Source: lqcd_runtime.load_gauge.
+        boundary: as lqcd_runtime.load_gauge. Errors: GaugeFileError for a file that must not be used; UsageError for an unknown
+        boundary. Source: lqcd_runtime.load_gauge.
         """
         import lqcd_runtime
 
         require_complex_dtype(dtype, "links")
-        links = torch.from_numpy(lqcd_runtime.load_gauge(os.fspath(path)).links.copy())
+        links = torch.from_numpy(lqcd_runtime.load_gauge(os.fspath(path), boundary=boundary).links.copy())
         return cls(links.to(dtype=dtype, device=device))
 
     def save(self, path: str | os.PathLike[str], format: str = "ildg") -> None:

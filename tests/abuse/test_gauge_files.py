@@ -100,7 +100,9 @@ def test_every_truncation_is_refused(tmp_path, format):
 def test_trailing_bytes_are_refused(tmp_path, format, extra):
     content = milc() if format == "milc" else written(tmp_path, format)
     text = refusal(tmp_path, content + extra)
-    assert "after its links" in text or "truncated" in text or "damaged at offset" in text
+    after = "last record" if format == "ildg" else "links"
+    assert f"has {len(extra)} bytes after its {after}, from offset {len(content)} on" in text
+    assert "truncated" not in text and f"found:    {len(content + extra)} bytes" in text
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -6,6 +6,7 @@
     milc.py       MILC version 5, both byte orders
     tags.py       the few XML tags that LIME records state, without an XML parser
     checksums.py  NERSC sum, MILC and SciDAC rotated exclusive-ors
+    boundary.py   fermion boundary signs in links, and the boundary a header states
     checks.py     payload -> links: finite, unitary, plaquette and link trace as stated
     write.py      NERSC and ILDG, atomically
 
@@ -34,28 +35,34 @@ _OTHERS = (
 )
 
 
-def load_gauge(path: str | os.PathLike[str]) -> Gauge:
+def load_gauge(path: str | os.PathLike[str], *, boundary: str | None = None) -> Gauge:
     """Read an SU(3) gauge configuration file and check all it states: -> Gauge with links complex128 [T,Z,Y,X,4,3,3].
 
     Formats, by content: NERSC archive, LIME with ILDG or SciDAC records, MILC version 5. Checked: size, checksum where
     there is one, finiteness, unitarity and determinant, plaquette and link trace where stated, to the digits stated and
     the file's precision. Float32 links are promoted exactly, never reunitarised.
-    Errors: GaugeFileError with every fault found.
+    boundary: None refuses links that hold a fermion boundary sign (determinant -1 on a last slice) and boundaries that are stated
+    neither PERIODIC nor ANTIPERIODIC, the latter being a warning where the links are seen to be free of it; "remove_sign" takes
+    such a sign out; "periodic" uses the links as stored on a periodic lattice whatever the file states.
+    Errors: GaugeFileError with every fault found; UsageError for another word.
     """
+    from lqcd_runtime.gauge_io.boundary import check_word
+
+    check_word(boundary)
     with GaugeInput(path) as file:
         head = file.read(0, min(16, file.size))
         if head.startswith(b"BEGIN_HEADER"):
             from lqcd_runtime.gauge_io.nersc import read_nersc
 
-            return read_nersc(file)
+            return read_nersc(file, boundary)
         if head.startswith(b"\x45\x67\x89\xab"):
             from lqcd_runtime.gauge_io.lime import read_lime
 
-            return read_lime(file)
+            return read_lime(file, boundary)
         if head[:4] in (b"\x87\x4e\x00\x00", b"\x00\x00\x4e\x87"):
             from lqcd_runtime.gauge_io.milc import read_milc
 
-            return read_milc(file)
+            return read_milc(file, boundary)
         known = next((what for magic, what in _OTHERS if head.startswith(magic)), f"first bytes {head.hex(' ')}")
         raise file.refuse(
             "is of no known format",

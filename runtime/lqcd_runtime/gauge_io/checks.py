@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from lqcd_runtime.fields import UNITARITY_EXPECTED, Gauge, check_links, unitarity_deviation
+from lqcd_runtime.fields import UNITARITY_EXPECTED, Gauge, check_links, link_trace, unitarity_deviation
+from lqcd_runtime.gauge_io.boundary import settle
 from lqcd_runtime.geometry import format_extents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from numpy.typing import NDArray
@@ -77,22 +79,28 @@ def finish(
     warnings: list[str],
     header: dict[str, str],
     stated: dict[str, str],
+    boundary: str | None,
+    boundaries: Mapping[int, str] = {},
 ) -> Gauge:
-    """Check the links and what the header states of them (`stated`: "plaquette", "link_trace" as printed), then make
-    the Gauge.
+    """Check the links and what the header states of them (`stated`: "plaquette", "link_trace" as printed; `boundaries`:
+    direction -> word), then make the Gauge.
 
-    faults: what the format's reader found wrong already (a checksum). Errors: GaugeFileError with all faults in
-    `details`.
+    faults: what the format's reader found wrong already (a checksum); boundary: as `load_gauge`. Errors: GaugeFileError with
+    all faults in `details`.
     """
     links = links_of(payload, layout)
+    with np.errstate(all="ignore"):
+        # Of the links as stored: a sign that is taken out below was in them when the header was written.
+        trace = link_trace(links) if "link_trace" in stated else 0.0
+    borders = settle(links, boundaries, boundary, sign_is_visible=layout.rows == 3 or "plaquette" in stated)
     physical = check_links(links)
-    warnings = [*warnings, *([] if physical else _drift(links, layout.precision))]
-    faults = [*faults, *physical]
+    warnings = [*warnings, *borders.warnings, *([] if physical else _drift(links, layout.precision))]
+    faults = [*faults, *borders.faults, *physical]
     gauge = Gauge(
         links, precision=layout.precision, source=file.path, format=format, warnings=warnings, header=header
     )  # fmt: skip
     if not physical:
-        measured = {"plaquette": gauge.plaquette, "link_trace": gauge.link_trace}
+        measured = {"plaquette": gauge.plaquette, "link_trace": trace}
         for name, text in stated.items():
             fault, warning = _compare(name, text, measured[name], layout.precision)
             faults += fault
@@ -103,7 +111,7 @@ def finish(
         raise file.refuse(
             f"must not be used ({format}, {format_extents(layout.extents)}, {layout.precision}): " + _summary(faults),
             details=faults,
-            hint="fetch the file again and compare its size and digest with the origin's",
+            hint=borders.hint or "fetch the file again and compare its size and digest with the origin's",
         )
     return gauge
 

@@ -65,6 +65,13 @@ class GaugeInput:
             raise self.refuse("shrank while it was being read")
         return data
 
+    def require_end(self, expected: int, why: str) -> None:
+        """That the file ends at byte `expected`. Errors: GaugeFileError, which tells a short file from appended bytes."""
+        if self.size != expected:
+            more = self.size - expected
+            fact = "is truncated" if more < 0 else f"has {more} bytes after its links, from offset {expected} on"
+            raise self.refuse(fact, expected=f"{expected} bytes {why}", found=f"{self.size} bytes")
+
     def refuse(
         self,
         fact: str,

@@ -30,8 +30,8 @@ _READ = ("ildg-format", "scidac-private-file-xml", "scidac-private-record-xml", 
 _PRECISION = {"32": "float32", "64": "float64", "F": "float32", "D": "float64"}
 
 
-def read_lime(file: GaugeInput) -> Gauge:
-    """Read and check a LIME file with one gauge field. Errors: GaugeFileError."""
+def read_lime(file: GaugeInput, boundary: str | None = None) -> Gauge:
+    """Read and check a LIME file with one gauge field. boundary: as `load_gauge`. Errors: GaugeFileError."""
     records = _walk(file)
     binary = [(name, offset, size) for name, offset, size in records if name in _BINARY]
     if len(binary) != 1:
@@ -58,7 +58,7 @@ def read_lime(file: GaugeInput) -> Gauge:
     header |= {name: texts[name].strip("\0 \n")[:1000] for name in ("ildg-data-lfn", "xlf-info") if name in texts}
     return finish(
         file, payload, layout, format="ildg" if name.startswith("ildg") else "scidac", faults=faults, warnings=warnings,
-        header=header, stated=_stated(file, texts),
+        header=header, stated=_stated(file, texts), boundary=boundary,
     )  # fmt: skip
 
 
@@ -67,11 +67,15 @@ def _walk(file: GaugeInput) -> list[tuple[str, int, int]]:
     records: list[tuple[str, int, int]] = []
     offset = 0
     while offset < file.size:
-        magic, _, _, size, name = struct.unpack(HEADER, file.read(offset, _HEADER_BYTES))
-        if magic != MAGIC:
+        rest = file.size - offset
+        start = file.read(offset, min(4, rest))
+        # A start that a record could have is one that was cut off; anything else was appended, or a length before it is wrong.
+        if not struct.pack(">I", MAGIC).startswith(start):
             raise file.refuse(
-                f"is damaged at offset {offset}", expected="a LIME record (45 67 89 ab)", found=f"{magic:08x}",
+                f"has {rest} bytes after its last record, from offset {offset} on, that are no record",
+                expected=f"{offset} bytes, or a LIME record (45 67 89 ab)", found=f"{file.size} bytes, {start.hex(' ')} there",
             )  # fmt: skip
+        _, _, _, size, name = struct.unpack(HEADER, file.read(offset, _HEADER_BYTES))
         data = offset + _HEADER_BYTES
         end = data + size + (-size % 8)
         if end > file.size:

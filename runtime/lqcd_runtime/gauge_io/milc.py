@@ -20,20 +20,15 @@ MAGIC = 20103
 _HEADER = struct.calcsize("<5i64siII")
 
 
-def read_milc(file: GaugeInput) -> Gauge:
-    """Read and check a MILC version 5 file. Errors: GaugeFileError."""
+def read_milc(file: GaugeInput, boundary: str | None = None) -> Gauge:
+    """Read and check a MILC version 5 file. boundary: as `load_gauge`. Errors: GaugeFileError."""
     raw = file.read(0, _HEADER)
     order = "<" if struct.unpack("<i", raw[:4])[0] == MAGIC else ">"
     _, x, y, z, t, stamp, site_order, sum29, sum31 = struct.unpack(order + "5i64siII", raw)
     layout = make_layout(file, [x, y, z, t], "float32", order)
     if site_order != 0:
         raise file.refuse("has its sites in an order that is not read", expected="order 0 (natural)", found=f"order {site_order}")
-    expected = _HEADER + layout.payload_bytes
-    if file.size != expected:
-        fact = "is truncated" if file.size < expected else f"has {file.size - expected} bytes after its links"
-        raise file.refuse(
-            fact, expected=f"{expected} bytes for extents X,Y,Z,T = {[x, y, z, t]}", found=f"{file.size} bytes"
-        )  # fmt: skip
+    file.require_end(_HEADER + layout.payload_bytes, f"for extents X,Y,Z,T = {[x, y, z, t]}")
     payload = file.read(_HEADER, layout.payload_bytes)
     found = milc_sums(payload, order)
     faults = []
@@ -44,4 +39,4 @@ def read_milc(file: GaugeInput) -> Gauge:
     header = header_text(
         {"time_stamp": stamp.split(b"\0")[0].decode("latin-1"), "sum29": f"{sum29:08x}", "sum31": f"{sum31:08x}"}
     )  # fmt: skip
-    return finish(file, payload, layout, format="milc", faults=faults, warnings=[], header=header, stated={})
+    return finish(file, payload, layout, format="milc", faults=faults, warnings=[], header=header, stated={}, boundary=boundary)

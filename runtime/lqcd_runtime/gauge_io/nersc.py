@@ -26,22 +26,22 @@ _PRECISION = {"IEEE32": "float32", "IEEE64": "float64"}
 _ORDERS = {"": "><", "BIG": ">", "LITTLE": "<", "SMALL": "<"}
 
 
-def read_nersc(file: GaugeInput) -> Gauge:
-    """Read and check a NERSC archive file. Errors: GaugeFileError."""
+def read_nersc(file: GaugeInput, boundary: str | None = None) -> Gauge:
+    """Read and check a NERSC archive file. boundary: as `load_gauge`. Errors: GaugeFileError."""
     header, start = _header(file)
     rows = _rows(file, header)
     precision, orders = _floating_point(file, header)
     extents = [integer(file, f"DIMENSION_{i}", _needed(file, header, f"DIMENSION_{i}")) for i in range(1, 5)]
     candidates = [make_layout(file, extents, precision, order, rows) for order in orders]
-    expected = start + candidates[0].payload_bytes
-    if file.size != expected:
-        fact = "is truncated" if file.size < expected else f"has {file.size - expected} bytes after its links"
-        raise file.refuse(fact, expected=f"{expected} bytes for extents X,Y,Z,T = {extents}", found=f"{file.size} bytes")
+    file.require_end(start + candidates[0].payload_bytes, f"for extents X,Y,Z,T = {extents}")
     payload = file.read(start, candidates[0].payload_bytes)
     layout, faults, warnings = _choose(file, header, payload, candidates)
     stated = {name: header[key] for name, key in (("plaquette", "PLAQUETTE"), ("link_trace", "LINK_TRACE")) if key in header}
+    # The file numbers X, Y, Z, T from 1 to 4.
+    boundaries = {4 - i: header[key] for i in range(1, 5) if (key := f"BOUNDARY_{i}") in header}
     return finish(
-        file, payload, layout, format="nersc", faults=faults, warnings=warnings, header=header, stated=stated
+        file, payload, layout, format="nersc", faults=faults, warnings=warnings, header=header, stated=stated, boundary=boundary,
+        boundaries=boundaries,
     )  # fmt: skip
 
 
