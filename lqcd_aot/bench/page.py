@@ -111,7 +111,7 @@ def _falls(report: dict[str, Any]) -> str:
         lines.append((one["name"], best["lattice"], f"{best['gflops']:.1f}", _percent(best["fraction"]), "nearest to its roof"))
         lines += [("", f["lattice"], f"{f['gflops']:.1f}", _percent(f["fraction"]), f["reason"]) for f in one["falls"]]
         if not one["falls"]:
-            lines.append(("", "none", "", "", "keeps to its roof on every lattice measured"))
+            lines.append(("", "none", "", "", "no fall on the lattices measured"))
     heads = ("series", "lattice", "GFLOP/s", "of roof", "why")
     return (
         "<h2>Where series leave the roofline</h2><p>The lattices at which the roof falls, or the part of it that is reached "

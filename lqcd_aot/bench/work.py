@@ -2,8 +2,8 @@
 
 Flops by the convention of the field: 1320 per site and hop, 504 per clover term. Least bytes: every sweep over the lattice reads
 each of its links once (4 a site; both half sweeps of an even-odd hop read all of them), each clover block once (72 reals of the
-dtype), and every vector of the sweep once, its neighbours being in cache; nothing is read only to be overwritten. Working set: the
-artifact's own buffers, whatever layout it chose. Knows sizes of stored numbers; refuses to know machines.
+dtype), and every vector of the sweep once, its neighbours being in cache; nothing is read only to be overwritten. Working set:
+the artifact's own buffers, whatever layout it chose. Knows sizes of stored numbers; refuses to know machines.
 """
 
 from __future__ import annotations

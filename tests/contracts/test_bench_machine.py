@@ -20,7 +20,7 @@ from lqcd_aot.bench.machine import Level
 from lqcd_aot.bench.roofline import probe_size
 from lqcd_aot.compilers import find_toolchain
 from lqcd_runtime.errors import UsageError
-from lqcd_runtime.target import this_host
+from lqcd_runtime.target import CPU_TARGETS, this_host
 
 
 def plant(root: Path, cpus: int, siblings: int = 1, l3_sharers: int = 4) -> Path:
@@ -160,6 +160,11 @@ def test_the_compiler_left_the_flops_in() -> None:
     assert 110 == 1320 * 2 // 24
     assert any(n.startswith("vmovnt") for n in names), "no streaming stores"
     assert "memcpy" not in symbols
+
+
+@pytest.mark.parametrize("target", [t for t in CPU_TARGETS if t != "x86-64-v3"])
+def test_the_loops_compile_for_every_target(target: str) -> None:
+    assert find_toolchain().compile(probes.program(target), target, timeout=300).startswith(b"\x7fELF")
 
 
 def test_a_row_whose_cpus_were_moved_is_measured_again() -> None:
