@@ -6,7 +6,6 @@ without device and compiler.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from lqcd_aot.cli.build import execute, progress
 from lqcd_aot.cli.output import store_option
 from lqcd_aot.cli.planning import compiler_option, make_plan, say_notes
 from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, UsageError
+from lqcd_runtime.json_output import dumps
 
 
 @click.command("neuron-check")
@@ -53,7 +53,7 @@ def command(
         found["rows"] = list(report.time_rows(bundle, entries, _say, seconds=seconds))
         found["chunks"] = list(report.chunk_rows(bundle, entries, _say, seconds=seconds))
     path = output or Path(f"neuron-report-{planned.recipe.name}.json")
-    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    path.write_text(dumps(found, indent=1) + "\n", encoding="utf-8")
     return _conclude(found, path)
 
 

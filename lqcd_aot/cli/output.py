@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,24 +23,10 @@ cc_option = click.option("--cc", default=None, help="Compile with this clang or 
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON; complex numbers as [re, im], non-finite floats as null."""
-    click.echo(json.dumps(_plain(value), allow_nan=False))
+    """One line of JSON, spelled as `lqcd_runtime.json_output` says."""
+    from lqcd_runtime.json_output import dumps
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, complex):
-        return [_plain(value.real), _plain(value.imag)]
-    if isinstance(value, bool) or value is None or isinstance(value, (str, int)):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, Iterable):
-        return [_plain(v) for v in value]
-    return str(value)
+    click.echo(dumps(value))
 
 
 def console(*, err: bool = False) -> Console:

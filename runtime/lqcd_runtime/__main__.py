@@ -6,13 +6,13 @@ Owns argument parsing and printing. One clean message and the exit code of `erro
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 
 from lqcd_runtime.bundle import Bundle, open_bundle
 from lqcd_runtime.bundle_file import BundleFile
 from lqcd_runtime.errors import EXIT_CORRUPT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, LqcdError
+from lqcd_runtime.json_output import dumps
 from lqcd_runtime.target import this_host
 
 
@@ -85,7 +85,7 @@ def _complain(text: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    _print(json.dumps(value, indent=1, allow_nan=False))
+    _print(dumps(value, indent=1))
 
 
 VERBS = {"list": _list, "verify": _verify, "selfcheck": _selfcheck}

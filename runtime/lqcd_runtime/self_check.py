@@ -37,9 +37,8 @@ class Check:
         self.name, self.status, self.reason, self.worst, self.bound, self.error = name, status, reason, worst, bound, error
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`; an infinite error (NaN in the result) is spelled "inf", which JSON has no number for."""
-        worst = "inf" if self.worst == float("inf") else self.worst
-        return {"name": self.name, "status": self.status, "reason": self.reason, "worst": worst, "bound": self.bound}
+        """For `--json`; the error is infinite where the result holds NaN."""
+        return {"name": self.name, "status": self.status, "reason": self.reason, "worst": self.worst, "bound": self.bound}
 
     def __str__(self) -> str:
         return f"{self.status}  {self.name}  {self.reason}"
