@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from lqcd_aot.recipe import Recipe
     from lqcd_aot.store import Inventory, Store
 
+MANY = 1000
+
 recipe_argument = click.argument("recipe_path", metavar="RECIPE", type=click.Path(path_type=Path))
 target_option = click.option("--target", "targets", multiple=True, help="Only variants of this target; may be repeated.")
 compiler_option = click.option(
@@ -114,6 +116,8 @@ def make_plan(
     store = open_if_there(folder)
     inventory = store.inventory() if store else None
     items = plan(variants, store, toolchain, retry_failed=retry_failed, inventory=inventory, recipe=recipe)
+    if len(items) > MANY:
+        gc.freeze()  # nor at any later time
     gc.enable()
     narrowed = [*(f"--target {target}" for target in sorted(targets)), *(["--compiler sim"] if neuron == SIM else [])]
     root = " ".join([str(recipe_path.resolve()), *narrowed])

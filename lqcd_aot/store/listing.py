@@ -27,11 +27,13 @@ Outputs = tuple[tuple[str, int], ...]
 
 
 class Glance(NamedTuple):
-    """What the list holds of an intact record: (digest, size) of each output, its spec and the spec's key."""
+    """What can be had of an intact record without reading all of it: (digest, size) of each output, its spec, the spec's key and
+    the target, which the list does not hold."""
 
     outputs: Outputs
     spec_key: str
     spec: str
+    target: str = ""
 
 
 class Listed(NamedTuple):
@@ -63,7 +65,7 @@ class Listing:
                 key = name[:-5]
                 line = known.get(key)  # the common case first
                 if line is not None and line[0] == mark_of(stat) and name[64:] == ".json" and name[:2] == fan:
-                    found[key] = Listed(stat, *line[1])
+                    found[key] = Listed(stat, *line[1][:3])
                     continue
                 if not (name.endswith(".json") and is_key(key) and key[:2] == fan):
                     continue
@@ -71,7 +73,7 @@ class Listing:
                     found[key] = before[key]
                     continue
                 read += 1
-                found[key] = Listed(stat, *(self._read(key) or (None, "", "")))
+                found[key] = Listed(stat, *(self._read(key) or (None, "", ""))[:3])
         return found, read
 
     def refresh(self) -> None:

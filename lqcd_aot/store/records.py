@@ -19,6 +19,7 @@ from lqcd_aot.store.listing import Glance, Listing, Outputs
 from lqcd_aot.store.problems import Problems
 from lqcd_aot.store.record_format import (
     DIVERGENCE_SCHEMA,
+    RECORD_SCHEMA,
     NewerSchema,
     Published,
     Record,
@@ -28,15 +29,18 @@ from lqcd_aot.store.record_format import (
 )
 from lqcd_aot.store.sealed import is_intact, seal
 from lqcd_aot.store.writer import Writer, translated
-from lqcd_runtime.digest import sha256_hex
+from lqcd_runtime.digest import canonical_json, sha256_hex
 from lqcd_runtime.errors import StoreError
 
 PUBLISH_ATTEMPTS = 3
 # How young a record in use is kept: much less than anybody's keep_seconds, and at most one write a day.
 USE_SECONDS = 24 * 3600.0
 _OUTPUTS = b'"outputs":'
-# Canonical JSON sorts names, so these four follow each other; inside a string the quotes would be escaped.
-_SPEC = re.compile(rb'"seal":"[0-9a-f]{64}","spec":({[^\n]*?}),"spec_key":"([0-9a-f]{64})"')
+# Canonical JSON sorts names, so these follow each other; inside a string the quotes would be escaped.
+_SPEC = re.compile(
+    b'"schema":"' + RECORD_SCHEMA.encode("ascii") + rb'","seal":"[0-9a-f]{64}","spec":({[^\n]*?}),'
+    rb'"spec_key":"([0-9a-f]{64})","target":"([^"\\]*)"'
+)
 _DECODER = json.JSONDecoder()
 
 
@@ -48,7 +52,7 @@ class Records:
     ) -> None:
         self._fs, self._layout, self._writer = fs, layout, writer
         self._quarantine, self._problems, self._blobs = quarantine, problems, blobs
-        self.listing = Listing(fs, layout, writer, self._quick)
+        self.listing = Listing(fs, layout, writer, self.quick)
 
     def get(self, build_key: str) -> Record | None:
         """The record, or None where there is none that can be used; what is wrong with it is then among the problems."""
@@ -99,7 +103,7 @@ class Records:
                 continue
             record = self.get(build_key)  # notes what is wrong, or that a blob came after the listing
             if record is not None:
-                found[build_key] = tuple((output["sha256"], output["size"]) for output in record["outputs"].values())
+                found[build_key] = glance_of(record).outputs
         return found
 
     def all_keys(self) -> list[str]:
@@ -193,7 +197,7 @@ class Records:
                 return f"output {name} has {output['size']} bytes, its blob {output['sha256'][:16]} has {size}"
         return None
 
-    def _quick(self, build_key: str) -> Glance | None:
+    def quick(self, build_key: str) -> Glance | None:
         """What the listing holds of an intact record, without reading all of its JSON."""
         try:
             data = self._fs.read(self._layout.entry("records", build_key))
@@ -207,7 +211,13 @@ class Records:
         except (OSError, ValueError):
             return None
         found = tuple((output["sha256"], output["size"]) for output in outputs.values())
-        return Glance(found, spec[2].decode("ascii"), spec[1].decode("ascii"))
+        return Glance(found, spec[2].decode("ascii"), spec[1].decode("ascii"), spec[3].decode("ascii"))
+
+
+def glance_of(record: Record) -> Glance:
+    """The same as `Records.quick`, of a record that was read."""
+    outputs = tuple((output["sha256"], output["size"]) for output in record["outputs"].values())
+    return Glance(outputs, record["spec_key"], canonical_json(record["spec"]).decode("ascii"), record["target"])
 
 
 def _digests(record: Record) -> list[tuple[str, str]]:
