@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -112,8 +114,23 @@ def test_same_bits_for_any_thread_count(factory: Factory, operator: str) -> None
     spec, target = case(operator, (8, 4, 4, 4))
     links, psi = random_fields(spec.lattice, spec.batch)
     artifact = factory.load(spec, target)
-    results = {artifact.run(links, psi, SCALARS, SCALE, PHASE, threads).tobytes() for threads in (1, 2, 3)}
+    results = {artifact.run(links, psi, SCALARS, SCALE, PHASE, threads).tobytes() for threads in (1, 2, 3, -2, 7)}
     assert len(results) == 1
+
+
+def test_pinned_threads_stay_on_one_cpu_each_and_leave_the_caller_alone(factory: Factory) -> None:
+    library = factory.load(*case("wilson_normal", (8, 4, 4, 4))).library
+    tasks, mine = Path("/proc/self/task"), os.sched_getaffinity(0)
+    before = set(tasks.iterdir())
+    pool = library.lqcd_pool_new(-3)
+    workers = [int(task.name) for task in set(tasks.iterdir()) - before]
+    deadline = time.monotonic() + 20
+    while any(len(os.sched_getaffinity(tid)) != 1 for tid in workers) and len(mine) > 1 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    cpus = [cpu for tid in workers for cpu in os.sched_getaffinity(tid)]
+    library.lqcd_pool_free(pool)
+    ordered = sorted(mine)
+    assert sorted(cpus) == sorted(ordered[i % len(ordered)] for i in (1, 2)) and os.sched_getaffinity(0) == mine
 
 
 def test_a_column_does_not_depend_on_its_batch(factory: Factory) -> None:

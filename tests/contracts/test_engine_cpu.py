@@ -19,7 +19,7 @@ from lqcd_runtime.bundle import Bundle, open_bundle
 from lqcd_runtime.engines import library
 from lqcd_runtime.engines.cpu import CpuArtifact, default_threads, load
 from lqcd_runtime.engines.memory import HUGE, Buffer
-from lqcd_runtime.errors import CorruptError, EngineError, LqcdError, TooNewError
+from lqcd_runtime.errors import CorruptError, EngineError, LqcdError, TooNewError, UsageError
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import this_host
 from tests.made import bundle_bytes, record
@@ -61,6 +61,21 @@ def apply_entry(artifact: CpuArtifact, threads: int = 1, diagonal: float = 2.0) 
     scalars = (ctypes.c_double * 8)(diagonal)
     artifact.call("lqcd_apply", a.address, b.address, u.address, None, w.address, scalars, threads=threads)
     assert ctypes.c_double.from_address(w.address).value == threads
+
+
+def test_pinning_is_asked_for_by_a_setting(codes: dict[Spec, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A negative number of threads reaches the artifact; nothing else than 0 and 1 is understood."""
+    artifact = load(codes[SPEC], tiny_entry(SPEC, codes[SPEC]))
+    size = artifact.bytes_of(1)
+    a, b, u, w = Buffer(size), Buffer(size), Buffer(64), Buffer(8)
+    for word, threads, seen in (("1", 2, -2), ("0", 3, 3), ("", 4, 4)):
+        monkeypatch.setenv("LQCD_RUNTIME_PIN", word)
+        arguments = a.address, b.address, u.address, None, w.address, (ctypes.c_double * 8)(2.0)
+        artifact.call("lqcd_apply", *arguments, threads=threads)
+        assert ctypes.c_double.from_address(w.address).value == seen
+    monkeypatch.setenv("LQCD_RUNTIME_PIN", "yes")
+    with pytest.raises(UsageError, match="LQCD_RUNTIME_PIN"):
+        artifact.call("lqcd_apply", *arguments, threads=5)
 
 
 def test_five_hundred_loads_leave_nothing(codes: dict[Spec, bytes]) -> None:

@@ -16,6 +16,7 @@ from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.engines.forks import watch
 from lqcd_runtime.engines.library import Library
 from lqcd_runtime.errors import CorruptError, EngineError, TooNewError
+from lqcd_runtime.settings import pin_threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,14 @@ class CpuArtifact:
     def _pool(self, threads: int) -> _Pool:
         with self._pools_lock:
             if threads not in self._pools:
-                self._pools[threads] = _Pool(self._functions["lqcd_pool_new"](threads))
+                pinned = pin_threads()
+                pointer = self._functions["lqcd_pool_new"](-threads if pinned else threads)
+                if pinned and not pointer:
+                    raise EngineError(
+                        f"artifact {self.entry.name}: starts no pinned threads",
+                        hint="build it again: older ones cannot pin; or leave out LQCD_RUNTIME_PIN",
+                    )
+                self._pools[threads] = _Pool(pointer)
             return self._pools[threads]
 
     def after_fork(self) -> None:

@@ -23,7 +23,8 @@ enum Scalar : int32_t { kDiagonal = 0, kCsw = 1, kTwist = 2, kScalarCount = 8 };
 
 }  // namespace lqcd
 
-// Every artifact. A pool belongs to the artifact that made it and serves one call at a time; a null pool means serial.
+// Every artifact. A pool belongs to the artifact that made it and serves one call at a time; a null pool means serial. A negative
+// number of threads: so many, the further ones pinned to CPUs (pool.hpp).
 LQCD_EXPORT int32_t lqcd_abi(void);
 LQCD_EXPORT const char* lqcd_identity(void);
 LQCD_EXPORT lqcd_pool* lqcd_pool_new(int32_t threads);

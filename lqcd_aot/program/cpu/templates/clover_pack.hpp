@@ -111,23 +111,24 @@ LQCD_APART void add_plane(Doubles (&term)[kTerm], const Matrix& q, int m, int n)
 // Calls finish(term, position in the buffer, parity) with the term in float64 for every outer site, then stores it rounded.
 template <class Finish>
 void pack_terms(real* packed, const real* links, int64_t slab, lqcd_pool* pool, const Finish& finish) {
-  parallel_for(pool, kFields * sites_of(kTermHalo), [=, &finish](int64_t first, int64_t last) {
-    for (int64_t site = first; site < last; ++site) {
-      const int parity = site >= sites_of(kTermHalo);
-      const Coordinates outer = coordinates(site - parity * sites_of(kTermHalo), kTermHalo, parity);
-      LinkReader read{links, {}};
-      for (int lane = 0; lane < kLanes; ++lane) read.lane[lane] = global(outer, lane, slab);
-      Doubles term[kTerm] = {};
-      for (int m = 0; m < 4; ++m)
-        for (int n = m + 1; n < 4; ++n) {
-          Matrix q;
-          leaves(q, read, m, n);
-          add_plane(term, q, m, n);
-        }
-      finish(term, parity);
-      for (int k = 0; k < kTerm; ++k)
-        for (int lane = 0; lane < kLanes; ++lane) packed[(site * kTerm + k) * kLanes + lane] = real(term[k][lane]);
-    }
+  parallel_for(pool, sites_of(kTermHalo), [=, &finish](int64_t first, int64_t last) {
+    for (int64_t site = first; site < last; ++site)
+      for (int parity = 0; parity < kFields; ++parity) {
+        const Coordinates outer = coordinates(site, kTermHalo, parity);
+        LinkReader read{links, {}};
+        for (int lane = 0; lane < kLanes; ++lane) read.lane[lane] = global(outer, lane, slab);
+        Doubles term[kTerm] = {};
+        for (int m = 0; m < 4; ++m)
+          for (int n = m + 1; n < 4; ++n) {
+            Matrix q;
+            leaves(q, read, m, n);
+            add_plane(term, q, m, n);
+          }
+        finish(term, parity);
+        real* to = packed + (parity * sites_of(kTermHalo) + site) * kTerm * kLanes;
+        for (int k = 0; k < kTerm; ++k)
+          for (int lane = 0; lane < kLanes; ++lane) to[k * kLanes + lane] = real(term[k][lane]);
+      }
   });
 }
 

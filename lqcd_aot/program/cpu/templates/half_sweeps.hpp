@@ -36,7 +36,7 @@ void hop_part(Vector* out, const Vector* in, const Vector* links, int parity, in
               lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, to - from, [&](int64_t first, int64_t last) {
     hop_range<Dagger, 0, 0, Stream>(out, in, links, parity, from + first, from + last, columns, epilogue);
-  });
+  }, kLeastSites);
 }
 
 }  // namespace lqcd

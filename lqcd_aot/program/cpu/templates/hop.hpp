@@ -162,12 +162,15 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
   finish_stores<Stream>();
 }
 
+// Outer sites that are worth a thread: some two microseconds.
+inline constexpr int64_t kLeastSites = kBatch < 16 ? 16 / kBatch : 1;
+
 // Sweep over all sites of `out`, for all right-hand sides.
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
 void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
     hop_range<Dagger, InHalo, OutHalo, kStream>(out, in, links, 0, first, last, AllColumns{}, epilogue);
-  });
+  }, kLeastSites);
 }
 
 }  // namespace lqcd

@@ -1,10 +1,12 @@
 // Purpose: run a loop over blocks on a few threads, with results that do not depend on how many.
-// Owns: the thread pool (start, wake, park, stop), the static partition, the deterministic reduction.
+// Owns: the thread pool (start, pin, wake, park, stop), the partition, the deterministic reduction.
 // Refuses to know: what the loop computes. Needs libc only: pthread_create is a weak symbol, parking is a futex.
 //
 //   parallel_for(pool, count, [&](int64_t first, int64_t last) { ... });    // disjoint ranges that cover [0, count)
 //   reduce<K>(pool, count, block, partials, sums, [&](int64_t first, int64_t last, double (&sum)[K]) { ... });
 //
+// The range is cut into equal parts, one a thread: the same thread gets the same sites in every loop over them, from packing on, so
+// pages lie on its node (first touch). A part whose thread does not come, because it sleeps or its CPU is taken, is done by another.
 // A pool serves one caller at a time. After a fork the child has no workers: the loop then runs serially there.
 #pragma once
 
@@ -62,26 +64,44 @@ struct lqcd_pool {
   uint32_t parked_workers = 0;
   alignas(64) uint32_t unfinished = 0;
   uint32_t parked_caller = 0;
-  alignas(64) lqcd::RangeFunction function = nullptr;  // null: stop
+  alignas(64) lqcd::RangeFunction function = nullptr;
   void* context = nullptr;
   int64_t count = 0;
-  int32_t threads = 1;
+  int32_t threads = 1, parts = 1;
+  bool stop = false, pinned = false;
   pid_t owner = 0;
-  struct Worker {
+  struct alignas(64) Worker {
     lqcd_pool* pool;
     int32_t index;
+    uint32_t claimed;  // number of the last job whose part `index` somebody has taken
     pthread_t thread;
   } workers[lqcd::kMaxThreads];
 
-  void run_part(int32_t index) const {
-    const int64_t first = count * index / threads, last = count * (index + 1) / threads;
-    if (first < last) function(context, first, last);
+  // Whoever moves a part's number from the job before to this one does the part. The job then cannot end before that is done, so
+  // its function and range may be read; a worker that comes late finds all parts of its job taken.
+  bool claim(int32_t part, uint32_t number) {
+    uint32_t before = number - 1;
+    return __atomic_compare_exchange_n(&workers[part].claimed, &before, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 
-  void start_job() {
-    __atomic_store_n(&unfinished, uint32_t(threads - 1), __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&job, 1, __ATOMIC_SEQ_CST);
+  // Does every part that is still free, beginning with one's own.
+  void take_parts(int32_t own, uint32_t number) {
+    for (int32_t i = 0; i < threads; ++i) {
+      const int32_t part = (own + i) % threads;
+      if (!claim(part, number)) continue;
+      function(context, count * part / parts, count * (part + 1) / parts);
+      __atomic_fetch_sub(&unfinished, 1, __ATOMIC_SEQ_CST);
+      if (__atomic_load_n(&parked_caller, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&unfinished);
+    }
+  }
+
+  uint32_t start_job() {
+    const uint32_t number = job + 1;
+    for (int32_t i = parts; i < threads; ++i) __atomic_store_n(&workers[i].claimed, number, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&unfinished, uint32_t(parts), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&job, number, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&parked_workers, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&job);
+    return number;
   }
 
   void finish_job() {
@@ -92,30 +112,46 @@ struct lqcd_pool {
 
 namespace lqcd {
 
+// Keeps the calling thread on the index-th of the CPUs it may use (counted round).
+inline void pin_to_cpu(int32_t index) {
+  constexpr int words = 128;
+  uint64_t allowed[words] = {}, one[words] = {};
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
+  int32_t cpus = 0;
+  for (int i = 0; i < words; ++i) cpus += __builtin_popcountll(allowed[i]);
+  if (bytes <= 0 || cpus == 0) return;
+  index %= cpus;
+  for (int bit = 0; bit < words * 64; ++bit)
+    if (allowed[bit / 64] >> bit % 64 & 1 && index-- == 0) one[bit / 64] = uint64_t(1) << bit % 64;
+  syscall(SYS_sched_setaffinity, 0, sizeof one, one);
+}
+
 inline void* worker_main(void* argument) {
   auto* me = static_cast<lqcd_pool::Worker*>(argument);
   lqcd_pool* pool = me->pool;
-  for (uint32_t seen = 0;; ++seen) {  // every worker takes part in every job, so jobs are seen one by one
+  if (pool->pinned) pin_to_cpu(me->index);
+  for (uint32_t seen = 0;;) {
     wait_for_change(&pool->job, seen, &pool->parked_workers);
-    if (!pool->function) return nullptr;
-    pool->run_part(me->index);
-    __atomic_fetch_sub(&pool->unfinished, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&pool->parked_caller, __ATOMIC_SEQ_CST)) futex_wake_all(&pool->unfinished);
+    seen = __atomic_load_n(&pool->job, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&pool->stop, __ATOMIC_SEQ_CST)) return nullptr;
+    pool->take_parts(me->index, seen);
   }
 }
 
 // Calls body(first, last) on disjoint ranges that cover [0, count). The body may not depend on how the range is cut.
+// least: items that are worth a thread of their own; with fewer, waking it costs more than it does.
 template <class Body>
-inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body) {
-  if (!pool || pool->threads == 1 || count < 2 || pool->owner != getpid()) {
+inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body, int64_t least = 1) {
+  const int64_t parts = !pool ? 1 : count / least < pool->threads ? count / least : pool->threads;
+  if (parts < 2 || pool->owner != getpid()) {
     if (count > 0) body(int64_t(0), count);
     return;
   }
   pool->function = [](void* context, int64_t first, int64_t last) { (*static_cast<Body*>(context))(first, last); };
   pool->context = const_cast<void*>(static_cast<const void*>(&body));
   pool->count = count;
-  pool->start_job();
-  pool->run_part(0);
+  pool->parts = int32_t(parts);
+  pool->take_parts(0, pool->start_job());
   pool->finish_job();
 }
 
@@ -125,7 +161,7 @@ inline int64_t block_count(int64_t count, int64_t block) { return (count + block
 // partials: K * block_count(count, block) doubles.
 template <int K, class Body>
 inline void sum_in_blocks(lqcd_pool* pool, int64_t from, int64_t to, int64_t count, int64_t block, double* partials,
-                          const Body& body) {
+                          const Body& body, int64_t least = 1) {
   parallel_for(pool, to - from, [&](int64_t first, int64_t last) {
     for (int64_t b = from + first; b < from + last; ++b) {
       double sum[K] = {};
@@ -133,7 +169,7 @@ inline void sum_in_blocks(lqcd_pool* pool, int64_t from, int64_t to, int64_t cou
       body(b * block, end < count ? end : count, sum);
       for (int k = 0; k < K; ++k) partials[b * K + k] = sum[k];
     }
-  });
+  }, least);
 }
 
 // sums[k] = the block sums added in a binary tree: it depends on their number only.
@@ -155,15 +191,19 @@ inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partia
 
 }  // namespace lqcd
 
-// A pool of 1..256 threads, the caller included; null (serial) for one thread, or where threads cannot be started.
+// A pool of 1..256 threads, the caller included; null (serial) for one thread, or where threads cannot be started. A negative
+// number: so many threads, the further ones each kept on a CPU of its own; the caller, a thread of the host program, is not moved.
 lqcd_pool* lqcd_pool_new(int32_t threads) {
-  if (threads > lqcd::kMaxThreads) threads = lqcd::kMaxThreads;
+  const bool pinned = threads < 0;
+  if (pinned) threads = -threads;
+  if (threads < 0 || threads > lqcd::kMaxThreads) threads = lqcd::kMaxThreads;
   if (threads < 2 || !pthread_create || !pthread_join) return nullptr;
   void* memory = nullptr;
   if (posix_memalign(&memory, 64, sizeof(lqcd_pool))) return nullptr;
   auto* pool = static_cast<lqcd_pool*>(memory);
   *pool = lqcd_pool{};
   pool->owner = getpid();
+  pool->pinned = pinned;
   sigset_t all, before;  // signals stay with the host program's threads
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
@@ -182,7 +222,7 @@ lqcd_pool* lqcd_pool_new(int32_t threads) {
 void lqcd_pool_free(lqcd_pool* pool) {
   if (!pool) return;
   if (pool->owner == getpid()) {
-    pool->function = nullptr;
+    __atomic_store_n(&pool->stop, true, __ATOMIC_SEQ_CST);
     pool->start_job();
     for (int32_t i = 1; i < pool->threads; ++i) pthread_join(pool->workers[i].thread, nullptr);
   }

@@ -73,7 +73,7 @@ void sum_part(lqcd_pool* pool, double* partials, int64_t from, int64_t to, const
                               range(first, last, wide);
                               for (int j = 0; j < kBatch * K; ++j)
                                 for (int lane = 0; lane < kLanes; ++lane) sum[j] += wide[j][lane];
-                            });
+                            }, (kLeastSites + kSumBlock - 1) / kSumBlock);
 }
 
 template <int K>
@@ -103,7 +103,7 @@ void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
   parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
     for (int64_t site = first; site < last; ++site)
       for (int i = 0; i < columns.count(); ++i) body(site * kSiteStride + columns[i] * kSpinor, columns[i], site);
-  });
+  }, 8 * kLeastSites);
 }
 
 // body(offset of a spinor, rhs, its K sums) on every site and column.
