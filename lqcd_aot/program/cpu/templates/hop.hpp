@@ -162,8 +162,8 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
   finish_stores<Stream>();
 }
 
-// Outer sites that are worth a thread: some two microseconds.
-inline constexpr int64_t kLeastSites = kBatch < 16 ? 16 / kBatch : 1;
+// Outer sites that are worth a thread: about a microsecond.
+inline constexpr int64_t kLeastSites = kBatch < 8 ? 8 / kBatch : 1;
 
 // Sweep over all sites of `out`, for all right-hand sides.
 template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
