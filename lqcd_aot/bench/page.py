@@ -8,6 +8,7 @@ from typing import Any
 
 from lqcd_aot.bench import plot
 from lqcd_aot.bench.rows import Row, disturbance, form, precision
+from lqcd_aot.bench.suite import grouped
 from lqcd_aot.report import svg
 from lqcd_aot.report.document import document, human_bytes, human_seconds, table, tiles
 from lqcd_runtime.geometry import format_extents
@@ -181,7 +182,7 @@ def _comparison(found: dict[str, Any] | None) -> str:
 
 
 def _rest(report: dict[str, Any]) -> str:
-    skipped = [(s["name"], s["reason"]) for s in report["skipped"]]
+    skipped = grouped(report["skipped"])
     parts = [f"<p>{escape(note)}</p>" for note in report["notes"]]
     if skipped:
         parts.append("<h2>Not measured</h2>" + table(("variant", "why"), skipped))

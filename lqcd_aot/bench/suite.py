@@ -67,10 +67,18 @@ def expand(axes: Axes, target: str) -> tuple[list[Spec], list[dict[str, str]]]:
         if why is None:
             specs.append(spec)
         else:
-            skipped.append({"name": spec.name, "reason": why.fact})
+            skipped.append({"name": spec.name, "reason": why.fact.removeprefix(f"program {spec.name}: ")})
     if not specs:
         raise UsageError("bench: nothing of this can be compiled", details=[f"{s['name']}: {s['reason']}" for s in skipped[:5]])
     return specs, skipped
+
+
+def grouped(skipped: Iterable[dict[str, str]]) -> list[tuple[str, str]]:
+    """(names, reason) for each reason of what was not measured: the first name and how many more."""
+    names: dict[str, list[str]] = {}
+    for one in skipped:
+        names.setdefault(one["reason"], []).append(one["name"])
+    return [(found[0] + (f" and {len(found) - 1} more" if len(found) > 1 else ""), reason) for reason, found in names.items()]
 
 
 def _combinations(axes: Axes) -> Iterable[Spec]:

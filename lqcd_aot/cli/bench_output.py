@@ -28,6 +28,7 @@ def progress(row: Row, number: int, count: int) -> None:
 def print_report(report: dict[str, Any], out: Path | None) -> None:
     """Tables of rows, solves, start-up, comparison; where series leave the roofline; what was not measured."""
     from lqcd_aot.bench.rows import disturbance
+    from lqcd_aot.bench.suite import grouped
 
     rows = report["rows"]
     with_peer = any(r["peer"] for r in rows)
@@ -58,8 +59,8 @@ def print_report(report: dict[str, Any], out: Path | None) -> None:
         _print_start_up(report["start_up"])
     if report["comparison"] is not None:
         _print_comparison(report["comparison"])
-    for skipped in report["skipped"]:
-        click.echo(f"not measured: {skipped['name']}: {skipped['reason']}")
+    for names, reason in grouped(report["skipped"]):
+        click.echo(f"not measured: {names}: {reason}")
     for note in report["notes"]:
         click.echo(note)
     if out is not None:

@@ -18,7 +18,7 @@ from lqcd_aot.bench.machine import Level, allowed_cpus
 from lqcd_aot.bench.probes import Figure
 from lqcd_aot.bench.roofline import Roofline
 from lqcd_aot.bench.rows import disturbance, identity, words
-from lqcd_aot.bench.suite import Axes, expand, operators_of
+from lqcd_aot.bench.suite import Axes, expand, grouped, operators_of
 from lqcd_aot.bench.work import Work, least_bytes, stored
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import OPERATORS, Spec
@@ -283,6 +283,7 @@ def test_axes_multiply_and_what_cannot_be_compiled_is_named() -> None:
     assert len(specs) == 2 * 2 * 2 + 2  # wilson plain and fused on both lattices; even-odd on the even one
     assert [s["name"] for s in skipped] == ["wilson_schur-4x4x4x3-f32-b1", "wilson_schur-4x4x4x3-f32-b2"]
     assert all("even" in s["reason"] for s in skipped)
+    assert grouped(skipped) == [("wilson_schur-4x4x4x3-f32-b1 and 1 more", "even-odd needs even extents")]
     with pytest.raises(UsageError, match="nothing of this can be compiled"):
         expand(axes._replace(operators=("wilson_schur",), lattices=((4, 4, 4, 3),)), "x86-64-v3")
 
