@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import click
 from lqcd_aot.cli.measuring import say
 from lqcd_aot.cli.output import console, human_bytes, human_seconds, print_table
 from lqcd_runtime.geometry import format_extents
+from lqcd_runtime.json_output import dumps
 
 Row = dict[str, Any]
 
@@ -138,7 +138,7 @@ def write_json(report: dict[str, Any], path: Path) -> None:
     from lqcd_aot.store.outfile import write_bytes
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, (json.dumps(report, indent=1, allow_nan=False) + "\n").encode("utf-8"), what="report")
+    write_bytes(path, (dumps(report, indent=1) + "\n").encode("utf-8"), what="report")
 
 
 def neuron_progress(row: Row) -> None:
