@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lqcd_runtime.errors import GaugeFileError, UsageError
-from lqcd_runtime.fields import Gauge, plaquette_planes, random_links
+from lqcd_runtime.fields import Gauge, plaquette_planes, random_links, unitarity_deviation
 from lqcd_runtime.gauge_io import load_gauge, write_gauge
 from lqcd_runtime.gauge_io.checks import printed
 from lqcd_runtime.gauge_io.checksums import milc_sums, nersc_sum, scidac_sums
@@ -138,6 +138,32 @@ def test_checksums_against_their_definitions_word_by_word():
         for k in range(35):
             sites[modulus] ^= rotate(zlib.crc32(payload[288 * k : 288 * (k + 1)]), k % modulus)
     assert milc_sums(payload, ">") == (fold[29], fold[31]) and scidac_sums(payload, 288) == (sites[29], sites[31])
+    assert milc_sums(np.frombuffer(payload, ">u4").astype("<u4").tobytes(), "<") == (fold[29], fold[31])
+
+
+def test_unitarity_of_every_link_as_by_matrix_products():
+    links = random_links((6, 6, 4, 5), 3)  # 2880 links: more than are judged together
+    rng = np.random.default_rng(2)
+    links += 10.0 ** rng.uniform(-12, 0, links.shape[:5])[..., None, None] * rng.standard_normal(links.shape)
+    links[0, 0, 0, 0, 0, 1, 1], links[5, 5, 3, 4, 3, 2, 0], links[1, 0, 0, 0, 0, 0, 0] = np.nan, np.inf, 1e200
+    with np.errstate(all="ignore"):
+        direct = np.abs(links @ links.conj().swapaxes(-1, -2) - np.eye(3)).max(axis=(-1, -2))
+    found = unitarity_deviation(links)
+    normal = np.isfinite(direct)
+    assert (normal == np.isfinite(found)).all() and (~normal).sum() == 3
+    # Six products an element, of links no larger than 2 rows of length 3; the square root of a square is exact to 1 part in 2^52.
+    assert np.abs(found[normal] - direct[normal]).max() < 100 * 2.0**-53 * (1 + direct[normal].max())
+
+
+def test_only_stated_plaquettes_are_measured_at_load(data_dir, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr("lqcd_runtime.fields.plaquette_planes", lambda links: calls.append(1) or plaquette_planes(links))
+    load_gauge(data_dir / "milc/lat.sample.l4444")
+    assert len(calls) == 0
+    write_gauge(tmp_path / "n", random_links((2, 2, 2, 2), 5), "nersc")
+    calls.clear()
+    load_gauge(tmp_path / "n")
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(

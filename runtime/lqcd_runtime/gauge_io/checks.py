@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lqcd_runtime.fields import UNITARITY_EXPECTED, Gauge, check_links, link_trace, unitarity_deviation
+from lqcd_runtime.fields import UNITARITY_EXPECTED, Gauge, check_links, link_trace, survey_links
 from lqcd_runtime.gauge_io.boundary import settle
 from lqcd_runtime.geometry import format_extents
 
@@ -93,16 +93,16 @@ def finish(
         # Of the links as stored: a sign that is taken out below was in them when the header was written.
         trace = link_trace(links) if "link_trace" in stated else 0.0
     borders = settle(links, boundaries, boundary, sign_is_visible=layout.rows == 3 or "plaquette" in stated)
-    physical = check_links(links)
-    warnings = [*warnings, *borders.warnings, *([] if physical else _drift(links, layout.precision))]
+    physical, worst = survey_links(links)
+    warnings = [*warnings, *borders.warnings, *([] if physical else _drift(worst, layout.precision))]
     faults = [*faults, *borders.faults, *physical]
     gauge = Gauge(
         links, precision=layout.precision, source=file.path, format=format, warnings=warnings, header=header
     )  # fmt: skip
     if not physical:
-        measured = {"plaquette": gauge.plaquette, "link_trace": trace}
         for name, text in stated.items():
-            fault, warning = _compare(name, text, measured[name], layout.precision)
+            measured = gauge.plaquette if name == "plaquette" else trace
+            fault, warning = _compare(name, text, measured, layout.precision)
             faults += fault
             gauge.warnings += warning
     elif _sane_when_swapped(payload, layout):
@@ -125,9 +125,8 @@ def _sane_when_swapped(payload: bytes, layout: Layout) -> bool:
     return not check_links(links_of(payload, other))
 
 
-def _drift(links: NDArray[np.complex128], precision: str) -> list[str]:
-    """A warning where links are less unitary than their precision lets expect."""
-    worst = float(unitarity_deviation(links).max())
+def _drift(worst: float, precision: str) -> list[str]:
+    """A warning where links are less unitary (largest |U U^dag - 1|) than their precision lets expect."""
     if worst <= UNITARITY_EXPECTED[precision]:
         return []
     return [f"links are unitary to {worst:.2g} only, as if converted from float32; they are used as stored"]
