@@ -95,7 +95,7 @@ LQCD_INLINE void add_blocks(Vector (*acc)[kSpinor], const Vector* blocks, const 
 }
 
 // As hop_sweep of hop.hpp, with blocks for links.
-template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, bool Result, class Epilogue>
 void block_sweep(Vector* out, const Vector* in, const Vector* blocks, lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
     LQCD_ALIGN_STACK;

@@ -11,10 +11,12 @@
 
 namespace lqcd {
 
-// Bytes that a sweep touches. Above the first limit little of the output would survive in the last cache: stores bypass it. Above
-// the second one part of a site's input comes from beyond the second cache: the sweep asks for it ahead of time.
+// Bytes that a sweep touches. Above the first limit little of the output would survive in the last cache: stores bypass it. What
+// the caller gets, and nobody here reads again, bypasses it from the second limit on, which leaves the cache to the input. Above
+// the third one part of a site's input comes from beyond the second cache: the sweep asks for it ahead of time.
 inline constexpr int64_t kSweepBytes = kGaugeBytes + 2 * spinor_bytes(0);
-inline constexpr bool kStream = kSweepBytes >= 16 << 20, kPrefetch = kSweepBytes >= 512 << 10;
+inline constexpr bool kStream = kSweepBytes >= 16 << 20, kStreamResult = kSweepBytes >= 4 << 20;
+inline constexpr bool kPrefetch = kSweepBytes >= 512 << 10;
 
 // One row of V h (Adjoint: of V^dag h) for one spin: colours are summed in the order 0, 1, 2.
 template <bool Adjoint>
@@ -165,11 +167,11 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
 // Outer sites that are worth a thread: about a microsecond.
 inline constexpr int64_t kLeastSites = kBatch < 8 ? 8 / kBatch : 1;
 
-// Sweep over all sites of `out`, for all right-hand sides.
-template <bool Dagger, int64_t InHalo, int64_t OutHalo, class Epilogue>
+// Sweep over all sites of `out`, for all right-hand sides. Result: `out` is what the caller gets.
+template <bool Dagger, int64_t InHalo, int64_t OutHalo, bool Result, class Epilogue>
 void hop_sweep(Vector* out, const Vector* in, const Vector* links, lqcd_pool* pool, const Epilogue& epilogue) {
   parallel_for(pool, sites_of(OutHalo), [=, &epilogue](int64_t first, int64_t last) {
-    hop_range<Dagger, InHalo, OutHalo, kStream>(out, in, links, 0, first, last, AllColumns{}, epilogue);
+    hop_range<Dagger, InHalo, OutHalo, Result ? kStreamResult : kStream>(out, in, links, 0, first, last, AllColumns{}, epilogue);
   }, kLeastSites);
 }
 

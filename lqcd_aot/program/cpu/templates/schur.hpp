@@ -14,7 +14,7 @@ namespace lqcd {
 inline constexpr int64_t kField = spinor_field(0);
 inline constexpr int64_t kWorkBytes = (kForm == Form::kNormal ? 2 : 1) * spinor_bytes(0);
 
-template <bool Dagger>
+template <bool Dagger, bool Result>
 void schur(Vector* out, const Vector* in, Vector* odd, const Vector* links, const Vector* clover, const double* scalars,
            lqcd_pool* pool) {
   constexpr bool slices = by_slices(1);
@@ -23,7 +23,8 @@ void schur(Vector* out, const Vector* in, Vector* odd, const Vector* links, cons
         hop_part<Dagger, kStream && !slices>(odd, in, links, 1, first, last, AllColumns{}, pool, odd_epilogue(clover, scalars));
       },
       [&](int64_t first, int64_t last) {
-        hop_part<Dagger, kStream>(out, odd, links, 0, first, last, AllColumns{}, pool, even_epilogue(in, clover, scalars));
+        hop_part<Dagger, Result ? kStreamResult : kStream>(out, odd, links, 0, first, last, AllColumns{}, pool,
+                                                           even_epilogue(in, clover, scalars));
       });
 }
 
@@ -37,10 +38,10 @@ int32_t lqcd_apply(void* out, const void* in, const void* gauge, const void* clo
   const auto* psi = static_cast<const Vector*>(in);
   auto *result = static_cast<Vector*>(out), *odd = static_cast<Vector*>(work);
   if constexpr (kForm == Form::kNormal) {
-    schur<false>(odd + kField, psi, odd, links, terms, scalars, pool);
-    schur<true>(result, odd + kField, odd, links, terms, scalars, pool);
+    schur<false, false>(odd + kField, psi, odd, links, terms, scalars, pool);
+    schur<true, true>(result, odd + kField, odd, links, terms, scalars, pool);
   } else {
-    schur<kForm == Form::kAdjoint>(result, psi, odd, links, terms, scalars, pool);
+    schur<kForm == Form::kAdjoint, true>(result, psi, odd, links, terms, scalars, pool);
   }
   return kOk;
 }
