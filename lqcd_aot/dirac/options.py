@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.scalars import number, real
 
 Anisotropy = float | Sequence[float] | Mapping[str, float] | None
 ISOTROPIC = (1.0, 1.0, 1.0, 1.0)
@@ -19,13 +20,7 @@ ISOTROPIC = (1.0, 1.0, 1.0, 1.0)
 
 def finite(value: float, what: str) -> float:
     """`value` as a float. Errors: UsageError for NaN, infinity or what is no number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"{what} {value!r}: is not a finite number", expected="a finite real number", found=repr(value))
-    return number
+    return real(value, f"{what} {value!r}")
 
 
 def resolve_mass(mass: float | None, kappa: float | None) -> float:
@@ -45,7 +40,7 @@ def resolve_mass(mass: float | None, kappa: float | None) -> float:
 def resolve_phases(t_boundary: int = 1, phases: Sequence[complex] | None = None) -> tuple[complex, ...]:
     """Four phases, T, Z, Y, X. Errors: UsageError for both spellings at once, a t_boundary other than +-1, or |phase| != 1."""
     sign = getattr(t_boundary, "value", t_boundary)
-    if sign not in (1, -1):
+    if isinstance(sign, (str, bool)) or real(sign, "t_boundary") not in (1.0, -1.0):
         raise UsageError(
             f"t_boundary {t_boundary!r}: is not known", expected="1 (periodic) or -1 (antiperiodic)", found=t_boundary
         )
@@ -53,7 +48,9 @@ def resolve_phases(t_boundary: int = 1, phases: Sequence[complex] | None = None)
         return (complex(sign), 1 + 0j, 1 + 0j, 1 + 0j)
     if sign != 1:
         raise UsageError("boundary: is given twice", expected="t_boundary or phases", found=f"t_boundary={sign}, phases={phases}")
-    values = tuple(complex(p) for p in phases)
+    if isinstance(phases, (str, bytes)) or not hasattr(phases, "__iter__"):
+        raise UsageError("phases: are not four numbers of modulus 1", expected="(T, Z, Y, X), |phase| = 1", found=repr(phases))
+    values = tuple(number(p, "phases") for p in phases)
     if len(values) != 4 or not all(abs(abs(p) - 1) < 1e-12 for p in values):
         raise UsageError("phases: are not four numbers of modulus 1", expected="(T, Z, Y, X), |phase| = 1", found=phases)
     return values
@@ -72,8 +69,8 @@ def resolve_anisotropy(anisotropy: Anisotropy) -> tuple[tuple[float, ...], float
         if unknown or "xi0" not in anisotropy:
             raise UsageError("anisotropy: has unknown or missing words", expected="xi0, nu", found=sorted(anisotropy))
         xi0, nu = anisotropy["xi0"], anisotropy.get("nu", 1.0)
-    elif isinstance(anisotropy, (int, float)):
-        xi0 = anisotropy
+    elif not isinstance(anisotropy, (tuple, list)):
+        xi0 = anisotropy  # type: ignore[assignment]
     elif len(anisotropy) == 2:
         xi0, nu = anisotropy
     else:

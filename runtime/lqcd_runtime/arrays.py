@@ -26,6 +26,11 @@ def as_numpy(value: Any, what: str) -> NDArray[Any]:
     """An array over the caller's memory where possible. Errors: UsageError for what is no array in host memory."""
     if isinstance(value, np.ndarray):
         return value
+    if isinstance(value, (list, tuple)) or not (hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
+        raise UsageError(
+            f"{what}: is no array", expected="numpy array, CPU tensor or DLPack", found=type(value).__name__,
+            hint="numpy.asarray(..., dtype=complex)" if isinstance(value, (list, tuple)) else None,
+        )  # fmt: skip
     try:
         if hasattr(value, "detach"):
             # A lazily conjugated tensor has no numpy view; resolving is a copy only where it is lazy.

@@ -15,6 +15,8 @@ from lqcd_runtime.engines.forks import watch
 from lqcd_runtime.engines.memory import Buffer
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import volume
+from lqcd_runtime.scalars import real
+from lqcd_runtime.scalars import threads as checked_threads
 from lqcd_runtime.signature import OPERATORS
 
 TYPE_CHECKING = False
@@ -28,7 +30,7 @@ class _GaugeCall:
     def __init__(self, artifact: CpuArtifact, threads: int | None = None) -> None:
         self.artifact = artifact
         self.entry, self.spec = artifact.entry, artifact.entry.spec
-        self.threads = threads or default_threads(volume(self.spec.lattice))
+        self.threads = checked_threads(threads) or default_threads(volume(self.spec.lattice))
         self._work = Buffer(artifact.bytes_of(WORKSPACE))
         self._busy = threading.RLock()
         watch(self)
@@ -45,7 +47,7 @@ class _GaugeCall:
                 f"operator {self.spec.operator}: was given other inputs", expected=", ".join(names) or "none",
                 found=", ".join(sorted(given)) or "none",
             )  # fmt: skip
-        return doubles([*(given[n] for n in names), *[0.0] * (8 - len(names))])
+        return doubles([*(real(given[n], n) for n in names), *[0.0] * (8 - len(names))])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.entry.name})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.scalars import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ def parse_extents(value: str | Sequence[int]) -> Extents:
     Errors: UsageError naming what was found. Source: conventions.AXES.
     """
     try:
-        parts = tuple(int(p) for p in (value.lower().split("x") if isinstance(value, str) else value))
-    except (TypeError, ValueError, OverflowError):
+        numbers = [_digits(p) for p in value.lower().split("x")] if isinstance(value, str) else value
+        parts = tuple(whole(n, "extent") for n in numbers)
+    except (TypeError, UsageError):
         parts = ()
     if len(parts) != 4 or min(parts) < 2:
         raise UsageError(
@@ -30,6 +32,10 @@ def parse_extents(value: str | Sequence[int]) -> Extents:
             found=repr(value),
         )
     return parts
+
+
+def _digits(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def format_extents(extents: Sequence[int]) -> str:

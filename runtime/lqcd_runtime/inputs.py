@@ -10,9 +10,8 @@ Source: Chroma's AnisoParam.
 
 from __future__ import annotations
 
-import math
-
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.scalars import number, real
 from lqcd_runtime.signature import OPERATORS
 
 TYPE_CHECKING = False
@@ -86,7 +85,7 @@ def resolve(
     if kappa is not None:
         if mass is not None:
             raise UsageError(f"operator {operator}: mass and kappa are one input", found=f"mass={mass}, kappa={kappa}")
-        given["mass"] = _mass_of(_finite(kappa, "kappa"))
+        given["mass"] = _mass_of(real(kappa, "kappa"))
     surplus = [n for n, v in given.items() if v is not None and n not in names]
     absent = [n for n in names if given[n] is None]
     if surplus:
@@ -95,18 +94,8 @@ def resolve(
         word = "mass or kappa" if absent[0] == "mass" else absent[0]
         raise UsageError(f"operator {operator}: needs {word}", hint=f"bundle.operator({operator!r}, {absent[0]}=...)")
     xi0, nu = _anisotropy(anisotropy)
-    scalars = {n: _finite(given[n], n) for n in names}
+    scalars = {n: real(given[n], n) for n in names}
     return Inputs(scalars, _phases(t_boundary, phases), xi0, nu)
-
-
-def _finite(value: Any, name: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise UsageError(f"{name}: is not a finite number", found=repr(value))
-    return number
 
 
 def _mass_of(kappa: float) -> float:
@@ -116,13 +105,15 @@ def _mass_of(kappa: float) -> float:
 
 
 def _phases(t_boundary: int, phases: Sequence[complex] | None) -> tuple[complex, ...]:
-    if t_boundary not in (1, -1):
+    if isinstance(t_boundary, (str, bool)) or real(t_boundary, "t_boundary") not in (1.0, -1.0):
         raise UsageError("t_boundary: is neither sign", expected="1 (periodic) or -1 (antiperiodic)", found=repr(t_boundary))
     if phases is None:
         return complex(t_boundary), 1 + 0j, 1 + 0j, 1 + 0j
     if t_boundary != 1:
         raise UsageError("t_boundary and phases: are one input", hint="put the sign into phases[0]")
-    values = tuple(complex(p) for p in phases)
+    if isinstance(phases, (str, bytes)) or not hasattr(phases, "__iter__"):
+        raise UsageError("phases: are not four numbers of modulus 1", expected="[T, Z, Y, X]", found=repr(phases))
+    values = tuple(number(p, "phases") for p in phases)
     if len(values) != 4 or not all(abs(abs(p) - 1.0) <= 1e-12 for p in values):
         raise UsageError("phases: are not four numbers of modulus 1", expected="[T, Z, Y, X]", found=list(phases))
     return values
@@ -135,10 +126,10 @@ def _anisotropy(value: Any) -> tuple[float, float]:
         words: dict[str, Any] = dict(value)
         pair: Sequence[Any] = (words.pop("xi0", None), words.pop("nu", 1.0), *words)
     else:
-        pair = (value, 1.0) if isinstance(value, (int, float)) else tuple(value)
+        pair = tuple(value) if isinstance(value, (tuple, list)) or getattr(value, "ndim", 0) == 1 else (value, 1.0)
     if len(pair) != 2:
         raise UsageError("anisotropy: is not understood", expected='xi0, (xi0, nu) or {"xi0":, "nu":}', found=value)
-    xi0, nu = _finite(pair[0], "xi0"), _finite(pair[1], "nu")
+    xi0, nu = real(pair[0], "xi0"), real(pair[1], "nu")
     if xi0 <= 0 or nu <= 0:
         raise UsageError("anisotropy: must be positive", found=f"xi0={xi0}, nu={nu}")
     return xi0, nu

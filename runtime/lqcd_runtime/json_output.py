@@ -1,6 +1,6 @@
 """How `--json` spells what JSON has no word for; one rule for every verb of both command lines and for report files.
 
-    NaN, inf, -inf    the strings "nan", "inf", "-inf", which `float()` of Python and NumPy read back; null means absent, nothing else
+    NaN, inf, -inf    the strings "nan", "inf", "-inf", which `float()` of Python and NumPy read back; null is for what is absent
     complex           [re, im]
     arrays, tuples    arrays; keys are strings
 

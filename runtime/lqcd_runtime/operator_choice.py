@@ -14,6 +14,7 @@ from lqcd_runtime.expressible import advice
 from lqcd_runtime.geometry import volume
 from lqcd_runtime.operator import DiracOperator
 from lqcd_runtime.packed import pack_gauge
+from lqcd_runtime.scalars import threads as checked_threads
 from lqcd_runtime.select import check_engine, refusal
 from lqcd_runtime.signature import Spec, kind_of
 from lqcd_runtime.solver_choice import Solvers
@@ -46,10 +47,8 @@ class Running:
 
     def __init__(self, threads: int | None = None, engine: str | None = None, cores: tuple[int, ...] | None = None) -> None:
         """Errors: UsageError for a number of threads or an engine that cannot be."""
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise UsageError("threads: is not a positive number", found=repr(threads))
         check_engine(engine)
-        self.threads, self.engine, self.cores = threads, engine, cores
+        self.threads, self.engine, self.cores = checked_threads(threads), engine, cores
 
 
 def operator(bundle: Bundle, spec: Spec, gauge: Any, inputs: Inputs, how: Running) -> DiracOperator:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from lqcd_runtime.digest import tagged_sha256
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import format_extents, parse_extents
+from lqcd_runtime.scalars import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,11 +147,13 @@ class Spec:
             raise UsageError(f"dtype {dtype!r}: is not known{suggest(dtype, DTYPES)}", expected=", ".join(DTYPES))
         put(self, "dtype", dtype)
         put(self, "storage", storage or dtype)
-        put(self, "batch", int(batch))
-        put(self, "fused", bool(fused))
-        put(self, "shards", int(shards))
-        put(self, "nc", int(nc))
-        put(self, "iterations", int(iterations))
+        put(self, "batch", whole(batch, "batch", None))
+        if type(fused) is not bool:
+            raise UsageError("fused: is neither True nor False", found=repr(fused))
+        put(self, "fused", fused)
+        put(self, "shards", whole(shards, "shards", None))
+        put(self, "nc", whole(nc, "nc", None))
+        put(self, "iterations", whole(iterations, "iterations", None))
         if (self.iterations > 0) != (self.kind == "chunk") or self.iterations < 0:
             raise UsageError(
                 f"operator {operator}: {self.iterations} iterations do not fit its kind",

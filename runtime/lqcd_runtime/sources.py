@@ -11,6 +11,7 @@ import numpy as np
 from lqcd_runtime import noise
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import format_extents, parse_extents, volume
+from lqcd_runtime.scalars import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,9 +68,10 @@ def point_source(position: Sequence[int], spin: int | None = None, colour: int |
 
     position: (t, z, y, x). Errors: UsageError for what is no position, spin 0..3 or colour 0..2.
     """
-    if len(position) != 4 or any(int(n) != n or n < 0 for n in position):
-        raise UsageError("point source: has no position", expected="(t, z, y, x), each >= 0", found=position)
-    site = (int(position[0]), int(position[1]), int(position[2]), int(position[3]))
+    if not hasattr(position, "__len__") or len(position) != 4:
+        raise UsageError("point source: has no position", expected="(t, z, y, x), each >= 0", found=repr(position))
+    t, z, y, x = (whole(n, f"point source at {position!r}: a coordinate") for n in position)
+    site = (t, z, y, x)
     parts = _components(spin, colour)
 
     def fill(out: NDArray[np.complex128], extents: Extents) -> None:
@@ -107,6 +109,7 @@ def noise_source(kind: str = "z2", seed: int = 0, t: int | None = None, *, strea
     if kind not in NOISE:
         raise UsageError(f"noise {kind!r}: is not known", expected=", ".join(NOISE))
     draw, time = NOISE[kind], None if t is None else _time(t)
+    seed, stream = whole(seed, "noise: its seed"), whole(stream, "noise: its stream")
     draw(seed, stream, 0)
     parts = _components(None, None) if dilute else None
     width = 1 if dilute else 12
@@ -126,14 +129,13 @@ def noise_source(kind: str = "z2", seed: int = 0, t: int | None = None, *, strea
 
 
 def _time(t: int) -> int:
-    if int(t) != t or t < 0:
-        raise UsageError("quark source: has no time slice", expected="an integer >= 0", found=t)
-    return int(t)
+    return whole(t, "quark source: its time slice")
 
 
 def _components(spin: int | None, colour: int | None) -> tuple[tuple[int, int], ...]:
     """The (spin, colour) of every column. Errors: UsageError."""
-    if spin not in (None, 0, 1, 2, 3) or colour not in (None, 0, 1, 2):
+    named = [n for n in (spin, colour) if n is not None]
+    if spin not in (None, 0, 1, 2, 3) or colour not in (None, 0, 1, 2) or any(isinstance(n, bool) for n in named):
         raise UsageError(
             "quark source: no such component", expected="spin 0..3, colour 0..2", found=f"spin={spin}, colour={colour}"
         )  # fmt: skip

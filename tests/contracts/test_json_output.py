@@ -21,7 +21,8 @@ VALUES = {
 }  # fmt: skip
 SPELT = {
     "nan": "nan", "up": "inf", "down": "-inf", "half": 0.5, "absent": None, "yes": True, "n": 3, "complex": [1.5, "nan"],
-    "single": "inf", "array": [1.0, "nan"], "complexes": [[0.0, 1.0]], "tuple": ["inf", "x"], "path": "a/b", "4": {"deep": ["nan"]},
+    "single": "inf", "array": [1.0, "nan"], "complexes": [[0.0, 1.0]], "tuple": ["inf", "x"], "path": "a/b",
+    "4": {"deep": ["nan"]},
 }  # fmt: skip
 
 

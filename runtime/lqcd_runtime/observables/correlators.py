@@ -10,6 +10,7 @@ import numpy as np
 
 from lqcd_runtime.conventions import gamma5, gamma_matrices
 from lqcd_runtime.errors import UsageError
+from lqcd_runtime.scalars import whole
 from lqcd_runtime.signature import suggest
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ MESONS = {
 
 def gamma_structure(name: str | int) -> NDArray[np.complex128]:
     """Gamma(n) by word of MESONS or number 0..15: complex128 [4,4]. Errors: UsageError."""
-    number = MESONS.get(name, -1) if isinstance(name, str) else int(name)
+    number = MESONS.get(name, -1) if isinstance(name, str) else whole(name, "meson")
     if number not in range(16):
         raise UsageError(f"meson {name!r}: is not known{suggest(str(name), MESONS)}", expected=", ".join(MESONS) + ", or 0..15")
     g = gamma_matrices()

@@ -6,11 +6,10 @@ artifact. Never sees a fermion boundary phase.
 
 from __future__ import annotations
 
-import math
-
 from lqcd_runtime.conventions import AXES, PLANES
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.operator_choice import lattice_of
+from lqcd_runtime.scalars import real
 from lqcd_runtime.signature import suggest
 
 TYPE_CHECKING = False
@@ -58,12 +57,11 @@ def observe(
     if wants_beta != (beta is not None):
         fact = "wilson_action: needs beta" if wants_beta else "observe: beta is given but nothing asked for uses it"
         raise UsageError(fact, hint="beta=6.0 with the name wilson_action")
-    if beta is not None and not math.isfinite(beta):
-        raise UsageError("wilson_action: beta is not a number to work with", found=beta, hint="beta=6.0")
+    checked = None if beta is None else real(beta, "wilson_action: its beta", hint="beta=6.0")
     lattice = lattice_of(gauge)
     results: dict[str, Mapping[str, float]] = {}
     for operator in dict.fromkeys(OBSERVABLES[name][0] for name in names):
-        inputs = {"beta": float(beta)} if operator == "wilson_action" and beta is not None else {}
+        inputs = {"beta": checked} if operator == "wilson_action" and checked is not None else {}
         results[operator] = bundle.observable(operator, lattice, dtype, threads=threads, engine=engine)(gauge, **inputs)
     values = {name: _value(name, results[OBSERVABLES[name][0]]) for name in names}
     return values[names[0]] if len(names) == 1 else values

@@ -18,8 +18,8 @@ import numpy as np
 
 from lqcd_runtime.arrays import COMPLEX
 from lqcd_runtime.compiled_solver import RUNNING
-from lqcd_runtime.errors import SolveError
 from lqcd_runtime.geometry import volume
+from lqcd_runtime.scalars import limits
 from lqcd_runtime.solvers import space
 from lqcd_runtime.solvers.compiled_column import Column
 from lqcd_runtime.solvers.result import ColumnInfo, SolveInfo
@@ -48,11 +48,7 @@ def solve_compiled(
     residual_history is that of the recursion (cg: of the normal equations), relative to what the solve starts from.
     Errors: SolveError for a tolerance or limit that cannot mean anything.
     """
-    if not (0.0 < tol < 1.0 and max_iterations >= 0):
-        raise SolveError(
-            "solve: the tolerance or the iteration limit is out of range", expected="0 < tol < 1 and max_iterations >= 0",
-            found=f"tol={tol}, max_iterations={max_iterations}",
-        )  # fmt: skip
+    tol, max_iterations = limits(tol, max_iterations)
     started, applications = time.perf_counter(), 0
     x = np.zeros(b.shape, COMPLEX[str(D.dtype)])
     infos: list[ColumnInfo] = []

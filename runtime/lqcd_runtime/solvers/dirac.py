@@ -11,6 +11,7 @@ import numpy as np
 
 from lqcd_runtime.arrays import as_numpy
 from lqcd_runtime.errors import SolveError, UsageError
+from lqcd_runtime.scalars import limits
 from lqcd_runtime.signature import suggest
 from lqcd_runtime.solvers import space
 from lqcd_runtime.solvers.bicgstab import bicgstab
@@ -18,6 +19,7 @@ from lqcd_runtime.solvers.cg import cg
 from lqcd_runtime.solvers.choice import choose
 from lqcd_runtime.solvers.compiled import solve_compiled
 from lqcd_runtime.solvers.gcr import gcr
+from lqcd_runtime.solvers.inner import check_inner
 from lqcd_runtime.solvers.mixed import defect_correction
 from lqcd_runtime.solvers.result import Reason
 from lqcd_runtime.sources import QuarkSource
@@ -91,6 +93,9 @@ def solve(
     """
     if method not in METHODS:
         raise UsageError(f"solver {method!r}: is not known{suggest(method, METHODS)}", expected=", ".join(METHODS))
+    tol, max_iterations = limits(tol, max_iterations)
+    if inner is not None:
+        check_inner(D, inner)
     columns, single = _columns(D, b, "right-hand side")
     start = None if x0 is None else _columns(D, x0, "start vector")[0]
     if start is not None and start.shape != columns.shape:
@@ -215,8 +220,6 @@ def _mixed(
     observer: Observer | None,
 ) -> tuple[Any, SolveInfo]:
     """Defect correction around solves with the inner operator."""
-    if tuple(inner.lattice) != tuple(D.lattice):
-        raise UsageError("inner operator: lives on another lattice", expected=tuple(D.lattice), found=tuple(inner.lattice))
     if max_iterations < 1:
         raise SolveError("mixed-precision solve: needs at least one iteration", found=f"max_iterations={max_iterations}")
     spent = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 
-from lqcd_runtime.errors import SolveError
+from lqcd_runtime.scalars import limits
 from lqcd_runtime.solvers import space
 from lqcd_runtime.solvers.result import ColumnInfo, Reason, SolveInfo
 
@@ -54,14 +54,8 @@ class Ledger:
         acceptance: Acceptance | None = None,
         observer: Observer | None = None,
     ) -> None:
-        if not (0.0 < tol < 1.0 and max_iterations >= 0):
-            raise SolveError(
-                "solve: the tolerance or the iteration limit is out of range",
-                expected="0 < tol < 1 and max_iterations >= 0",
-                found=f"tol={tol}, max_iterations={max_iterations}",
-            )
+        self._tol, self._max = limits(tol, max_iterations)
         self._apply, self._acceptance, self._observer = apply, acceptance, observer
-        self._tol, self._max = tol, max_iterations
         self._started = time.perf_counter()
         self.applications = 0
         self.iteration = 0
