@@ -5,6 +5,7 @@ Owns the sentences; both values stand in each. Reads records, decides nothing.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lqcd_aot.keys import Change, Key, differences
@@ -20,7 +21,11 @@ class Explainer:
 
     def __init__(self, store: Store | None, usable: frozenset[str]) -> None:
         self.store, self.usable = store, usable
-        self.known = frozenset(store.spec_keys() if store else ())
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The specs that have an index; a plan without a miss does not look."""
+        return frozenset(self.store.spec_keys() if self.store else ())
 
     def explain(self, spec_key: str, key: Key, target: str) -> tuple[str, tuple[Change, ...]]:
         """(reason, changes) for a key that is not usable."""

@@ -96,7 +96,7 @@ def rate(size: int, work: Callable[[], Any]) -> str:
 def child_seconds(*command: str) -> tuple[float, float, str]:
     """(wall, processor, output) of a process."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True, timeout=60)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall, cpu, done.stdout.strip()
