@@ -5,7 +5,8 @@ of its rounding error to first order ("running error analysis", J. Wilkinson, Co
 arithmetic. A vector's is a root mean square over components, a scalar's is relative. Roundings do not know each other, so K of
 them add up like their squares (as in lqcd_runtime.witness_bound); what a scalar does to a vector adds up as it is:
 
-    A v        |A| (e(v) + sqrt(K) rms(v))        K paths of one application; |A| <= d + 4, with clover + 3 csw, Schur below
+    A v        |A| (e(v) + sqrt(K) rms(v))        K paths of one application; |A| <= d + 4, Schur below;
+               clover has 3 csw more, twisted |mu|
     y + a v    e(y) + |a| (e(v) + rel(a) rms(v)) + 2 (rms(y) + |a| rms(v))
     (v, w)     n (e(v) rms(w) + e(w) rms(v) + 5 rms(v) rms(w)), relative to |(v, w)|;  24 terms are added in that arithmetic
 
@@ -67,13 +68,14 @@ def iterate(
     *,
     mass: float,
     csw: float = 0.0,
+    mu: float = 0.0,
     phases: Sequence[complex] | None = None,
     anisotropy: tuple[float, float] = (1.0, 1.0),
 ) -> Iterate:
     """x of a solver word ("wilson_schur_cg") after some iterations from zero, for the right-hand side psi [T,Z,Y,X,4,3]."""
     entry = OPERATORS[operator]
     system, method = entry["solves"], entry["method"]
-    module: Any = module_for(system, mass=mass, csw=csw, phases=phases, anisotropy=anisotropy)
+    module: Any = module_for(system, mass=mass, csw=csw, mu=mu, phases=phases, anisotropy=anisotropy)
     U, b = torch.as_tensor(links).to(torch.complex128), torch.as_tensor(psi).to(torch.complex128)
     ratio = anisotropy[1] / anisotropy[0]
     root, size = math.sqrt(dirac(system, {"mass": mass, "csw": csw}, ratio)[0]), largest_factor(system, mass, csw, ratio)
@@ -84,6 +86,7 @@ def iterate(
 
         return product
 
+    size += abs(mu)  # |diagonal + i mu gamma_5| <= diagonal + |mu|
     even_odd = entry["parity"] == "even"
     source = Tracked(b, 1.0)
     if even_odd:
@@ -100,7 +103,7 @@ def iterate(
 
 
 def largest_factor(system: str, mass: float, csw: float, ratio: float = 1.0) -> float:
-    """Bound on the 2-norm of an operator: every direction of the hop is an isometry, |F| <= 1, A between d -/+ 3 csw."""
+    """Bound on the 2-norm of an operator (twist apart): every direction of the hop is an isometry, |F| <= 1, A between d -/+ 3 csw."""
     diagonal, hop = diagonal_of({"mass": mass}, ratio), 1.0 + 3.0 * ratio
     clover = 3.0 * abs(csw) if system.startswith("clover") else 0.0
     if system.endswith("_schur"):

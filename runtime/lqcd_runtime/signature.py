@@ -59,6 +59,7 @@ OPERATORS: dict[str, dict[str, Any]] = {
             ("wilson", ("mass",), "full"),
             ("wilson_schur", ("mass",), "even"),
             ("clover", ("mass", "csw"), "full"),
+            ("twisted", ("mass", "mu"), "full"),
             ("clover_schur", ("mass", "csw"), "even"),
         )
         for method in ("cg", "bicgstab")

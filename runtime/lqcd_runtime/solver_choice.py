@@ -81,9 +81,11 @@ class Solvers:
 
 
 def systems(operator: str, even_odd: bool | None) -> list[str]:
-    """The systems that solve M x = b of an operator, best first."""
-    full, half = [operator], [f"{operator}_schur"]
-    return half + full if even_odd is None else half if even_odd else full
+    """The systems that solve M x = b of an operator, best first. None: the even-odd one only where solvers are written for it."""
+    half = f"{operator}_schur"
+    if even_odd is not None:
+        return [half if even_odd else operator]
+    return [half, operator] if any(entry.get("solves") == half for entry in OPERATORS.values()) else [operator]
 
 
 def runs_on_cpu(D: object) -> bool:

@@ -16,7 +16,7 @@ from lqcd_aot.compilers import find_toolchain
 from lqcd_aot.program import program_for
 from lqcd_runtime.bundle import Bundle
 from lqcd_runtime.compiled_solver import BELOW_STOP, NOT_FINITE, RUNNING, CompiledSolver
-from lqcd_runtime.errors import UsageError
+from lqcd_runtime.errors import NoVariant, UsageError
 from lqcd_runtime.fields import random_links, random_spinor
 from lqcd_runtime.geometry import parity
 from lqcd_runtime.operator_choice import Running
@@ -29,15 +29,16 @@ from tests.made import bundle_bytes, record
 
 EVEN, ODD = (6, 2, 6, 2), (3, 2, 5, 2)  # EVEN: even-odd sub-lattices of odd extents
 WORDS = [word for word, entry in OPERATORS.items() if entry["kind"] == "solver"]
-INPUTS = {"wilson": {"mass": 0.4}, "clover": {"mass": 0.4, "csw": 0.8}}
+INPUTS = {"wilson": {"mass": 0.4}, "clover": {"mass": 0.4, "csw": 0.8}, "twisted": {"mass": 0.4, "mu": 0.3}}
 
 
 def specs() -> list[Spec]:
     out = [Spec(word, EVEN, batch=2) for word in WORDS]
-    out += [Spec(word, EVEN, "float32", batch=2) for word in ("wilson_schur_cg", "clover_schur_bicgstab")]
+    out += [Spec(word, EVEN, "float32", batch=2) for word in ("wilson_schur_cg", "clover_schur_bicgstab", "twisted_cg")]
     out += [Spec("wilson_cg", ODD, batch=3)]
     for lattice, batch in ((EVEN, 2), (ODD, 3)):
         out += [Spec(f"wilson{form}", lattice, batch=batch) for form in ("", "_dagger", "_normal")]
+    out += [Spec(f"twisted{form}", EVEN, batch=2) for form in ("", "_dagger", "_normal")]
     return [*out, Spec("clover", EVEN, batch=2)]
 
 
@@ -111,7 +112,10 @@ def test_the_solution_solves_the_full_system(bundle: Bundle, spec: Spec) -> None
     assert 0 < np.linalg.norm(b - D.apply(x)) <= limit * np.linalg.norm(b)
 
 
-@pytest.mark.parametrize(("word", "lattice"), [("wilson_cg", EVEN), ("wilson_cg", ODD), ("wilson_bicgstab", EVEN)])
+@pytest.mark.parametrize(
+    ("word", "lattice"),
+    [("wilson_cg", EVEN), ("wilson_cg", ODD), ("wilson_bicgstab", EVEN), ("twisted_cg", EVEN), ("twisted_bicgstab", EVEN)],
+)
 def test_iterates_and_counts_are_those_of_the_host(bundle: Bundle, word: str, lattice: Any) -> None:
     """On all sites both run the same recursion; only rounding differs, which 1e-8 of the solution leaves room for."""
     solver, D = made(bundle, word, lattice=lattice)
@@ -185,6 +189,17 @@ def test_the_state_survives_its_end_and_keeps_its_directions(bundle: Bundle) -> 
     forgotten = solver.end(first, whole)
     scale = np.abs(straight).max()
     assert np.abs(updated - straight).max() < 1e-12 * scale < 1e-9 * scale < np.abs(forgotten - straight).max()
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed"])
+def test_a_twisted_solve_runs_in_its_artifact(bundle: Bundle, precision: str) -> None:
+    """That no even-odd twisted system is written is not said where the full one is at hand, or merely not in the bundle."""
+    D, b = made(bundle, "twisted_cg")[1], columns(EVEN, 2)
+    x, info = lqcd.solve(D, b, tol=1e-10, method="cg", precision=precision, compiled=True)
+    assert info.converged and "twisted_cg" in info.engine
+    assert np.linalg.norm(b - D.apply(x)) <= 1e-10 * np.linalg.norm(b)
+    with pytest.raises(NoVariant, match="twisted_bicgstab"):
+        Solvers(bundle, Running(1)).artifact(D, "bicgstab", "float32", None)
 
 
 def test_what_a_solver_cannot_be_is_refused() -> None:

@@ -26,6 +26,7 @@ FAMILY_ENTRY = {
 SOLVER_ENTRY = {
     "wilson": "solver_wilson.cpp",
     "clover": "solver_clover.cpp",
+    "twisted": "solver_twisted.cpp",
     "wilson_schur": "solver_schur.cpp",
     "clover_schur": "solver_clover_schur.cpp",
 }

@@ -1,6 +1,6 @@
-// Purpose: artifact of twisted, twisted_dagger, twisted_normal: M = diagonal + i mu gamma_5 + hop, adjoint with -mu.
-// Owns: their form and epilogue. Refuses to know: sweeps.
-#include "epilogue.hpp"
+// Purpose: artifact of twisted, twisted_dagger, twisted_normal.
+// Owns: their form. Refuses to know: sweeps, epilogues.
+#include "twisted_operators.hpp"
 #include "hop.hpp"
 
 namespace lqcd {
@@ -14,13 +14,6 @@ inline constexpr Form kForm = Form::kNormal;
 #else
 #error "no operator of this family is defined"
 #endif
-inline constexpr int64_t kCloverBytes = 0;
-
-template <bool Dagger, int64_t Halo>
-auto make_epilogue(const Vector* in, const Vector*, const double* scalars) {
-  const double mu = Dagger ? -twist(scalars) : twist(scalars);
-  return AddTwisted<Halo>{in, broadcast<Vector>(real(diagonal(scalars))), broadcast<Vector>(real(mu))};
-}
 
 }  // namespace lqcd
 
