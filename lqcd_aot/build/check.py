@@ -10,6 +10,7 @@ import importlib.util
 import threading
 from typing import Any, NamedTuple, Protocol
 
+from lqcd_aot.build.judge_memory import ran_out, too_large
 from lqcd_aot.build.replay_child import ReplayProcess
 from lqcd_aot.build.witness import Judge, load_judges
 from lqcd_aot.store import Record, Store
@@ -61,7 +62,16 @@ class WitnessChecker:
     def check(self, spec: Spec, record: Record, code: bytes, timeout: float) -> Checked:
         """See `Checker`."""
         name = f"{spec.name}@{record['target']}"
-        witness = self._judge.make_witness(spec)
+        short = too_large(spec)
+        if short is not None:
+            return Checked(None, f"unchecked: {short}", short)
+        try:
+            witness = self._judge.make_witness(spec)
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out(error):
+                raise
+            short = "too large for the judge (memory ran out on this machine)"
+            return Checked(None, f"unchecked: {short}", short)
         refusal = cannot_replay(record["target"])
         if refusal is not None:
             return Checked(witness, f"unchecked: {refusal}", refusal)

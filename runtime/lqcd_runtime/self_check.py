@@ -7,9 +7,10 @@ its blocks. An artifact that cannot be read or loaded has failed; the others are
 from __future__ import annotations
 
 from lqcd_runtime.errors import EXIT_NO_VARIANT, EXIT_OK, EXIT_WITNESS, LqcdError, NoVariant
+from lqcd_runtime.memory_use import available, replay_bytes
 from lqcd_runtime.operator_choice import builder_entry
 from lqcd_runtime.target import engine_of, this_host
-from lqcd_runtime.witness import THREADS, replay
+from lqcd_runtime.witness import THREADS, question, replay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def _check(bundle: Bundle, entry: Entry, host: Host, threads: Sequence[int], eng
         return Check(entry.name, SKIPPED, refusal)
     if entry.witness is None:
         return Check(entry.name, SKIPPED, entry.witness_status)
+    needed, free = replay_bytes(question(entry.spec)), available()
+    if free is not None and needed > free:
+        return Check(entry.name, SKIPPED, f"its replay needs {needed / 2**30:.1f} GiB, this machine has {free / 2**30:.1f} GiB")
     try:
         builder = bundle.load(builder_entry(bundle, entry)) if entry.spec.fused else None
         outcome = replay(entry, bundle.load(entry), builder, threads)
