@@ -103,7 +103,7 @@ def iterate(
 
 
 def largest_factor(system: str, mass: float, csw: float, ratio: float = 1.0) -> float:
-    """Bound on the 2-norm of an operator (twist apart): every direction of the hop is an isometry, |F| <= 1, A between d -/+ 3 csw."""
+    """Bound on the 2-norm, twist apart: every direction of the hop is an isometry, |F| <= 1, A between d -/+ 3 csw."""
     diagonal, hop = diagonal_of({"mass": mass}, ratio), 1.0 + 3.0 * ratio
     clover = 3.0 * abs(csw) if system.startswith("clover") else 0.0
     if system.endswith("_schur"):
