@@ -18,7 +18,8 @@ struct AddClover {
   Vector diagonal, csw;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    const Vector* psi = spinor_at<Halo>(in, c, rhs);
+    LoadedSpinor place;
+    const Vector* psi = spinor_at<Halo>(place, in, c, rhs);
     Vector product[kSpinor];
     multiply_term(product, term_at(terms, c), psi);
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k)

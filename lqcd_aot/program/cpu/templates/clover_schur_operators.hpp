@@ -28,8 +28,9 @@ struct SubtractFromTerm {
   const Vector* terms;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
+    LoadedSpinor place;
     Vector product[kSpinor];
-    multiply_term(product, term_at(terms, c), spinor_at<0>(in, c, rhs));
+    multiply_term(product, term_at(terms, c), spinor_at<0>(place, in, c, rhs));
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = product[k] - acc[k];
   }
 };

@@ -31,13 +31,13 @@ inline bool can_apply(const void* out, const void* in, const void* gauge, const 
   int32_t lqcd_pack_spinor(void* packed, const void* psi, int32_t slab, lqcd_pool* pool) {                    \
     using namespace lqcd;                                                                                     \
     if (!aligned(packed) || !psi || !is_slab(slab)) return kBadArgument;                                      \
-    pack_spinors<IN_HALO>(static_cast<real*>(packed), static_cast<const real*>(psi), slab, pool);             \
+    pack_spinors<IN_HALO>(static_cast<Vector*>(packed), static_cast<const real*>(psi), slab, pool);             \
     return kOk;                                                                                               \
   }                                                                                                           \
   int32_t lqcd_unpack_spinor(void* psi, const void* packed, int32_t slab, lqcd_pool* pool) {                  \
     using namespace lqcd;                                                                                     \
     if (!aligned(packed) || !psi || !is_slab(slab)) return kBadArgument;                                      \
-    unpack_spinors(static_cast<real*>(psi), static_cast<const real*>(packed), slab, pool);                    \
+    unpack_spinors(static_cast<real*>(psi), static_cast<const Vector*>(packed), slab, pool);                    \
     return kOk;                                                                                               \
   }
 
@@ -46,6 +46,6 @@ inline bool can_apply(const void* out, const void* in, const void* gauge, const 
                           const double* phase, lqcd_pool* pool) {                                             \
     using namespace lqcd;                                                                                     \
     if (!aligned(packed) || !links || !scale || !phase || !is_slab(slab)) return kBadArgument;                \
-    pack_links(static_cast<real*>(packed), static_cast<const real*>(links), slab, scale, phase, pool);        \
+    pack_links(static_cast<Vector*>(packed), static_cast<const real*>(links), slab, scale, phase, pool);        \
     return kOk;                                                                                               \
   }

@@ -31,8 +31,8 @@ struct HopOnly {
 
 // The spinor of the field `in` (with Halo) at the site that is being computed.
 template <int64_t Halo>
-LQCD_INLINE const Vector* spinor_at(const Vector* in, const Coordinates& c, int rhs) {
-  return in + position(c.at[0], c.at[1], c.at[2], c.at[3], Halo) * kSiteStride + rhs * kSpinor;
+LQCD_INLINE const Vector* spinor_at(LoadedSpinor& place, const Vector* in, const Coordinates& c, int rhs) {
+  return load_spinor(place, in + position(c.at[0], c.at[1], c.at[2], c.at[3], Halo) * kSiteStride + rhs * kStoredSpinor);
 }
 
 // acc + diagonal psi
@@ -42,7 +42,8 @@ struct AddDiagonal {
   Vector diagonal;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    const Vector* psi = spinor_at<Halo>(in, c, rhs);
+    LoadedSpinor place;
+    const Vector* psi = spinor_at<Halo>(place, in, c, rhs);
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = multiply_add(diagonal, psi[k], acc[k]);
   }
 };
@@ -54,7 +55,8 @@ struct AddTwisted {
   Vector diagonal, mu;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    const Vector* psi = spinor_at<Halo>(in, c, rhs);
+    LoadedSpinor place;
+    const Vector* psi = spinor_at<Halo>(place, in, c, rhs);
     LQCD_UNROLL for (int k = 0; k < kSpinor; k += 2) {
       const Vector turn = k < kHalf ? mu : -mu;
       acc[k] = multiply_subtract(turn, psi[k + 1], multiply_add(diagonal, psi[k], acc[k]));

@@ -46,7 +46,7 @@ inline constexpr bool kFetchBehind = 3 * kSlice * kSiteStride * int64_t(sizeof(V
 // Part D of 8 of the spinor at `from`.
 template <int D>
 LQCD_INLINE void prefetch_spinor(const Vector* from) {
-  constexpr int64_t first = int64_t(sizeof(Vector)) * kSpinor * D / 8, last = int64_t(sizeof(Vector)) * kSpinor * (D + 1) / 8;
+  constexpr int64_t bytes = int64_t(sizeof(Vector)) * kStoredSpinor, first = bytes * D / 8, last = bytes * (D + 1) / 8;
   LQCD_UNROLL for (int64_t at = (first + 63) / 64 * 64; at < last; at += 64)
     __builtin_prefetch(reinterpret_cast<const char*>(from) + at);
 }
@@ -55,16 +55,16 @@ LQCD_INLINE void prefetch_spinor(const Vector* from) {
 template <int D>
 LQCD_INLINE void prefetch_spinors(const Vector* in, const Neighbours& n) {
   if constexpr (!kPrefetch) return;
-  prefetch_spinor<D>(in + n.position[0] * kSiteStride + kAhead * kSpinor);
-  prefetch_spinor<D>(in + n.position[2] * kSiteStride + kAhead * kSpinor);
-  if constexpr (kFetchBehind) prefetch_spinor<D>(in + n.position[1] * kSiteStride + kAhead * kSpinor);
+  prefetch_spinor<D>(in + n.position[0] * kSiteStride + kAhead * kStoredSpinor);
+  prefetch_spinor<D>(in + n.position[2] * kSiteStride + kAhead * kStoredSpinor);
+  if constexpr (kFetchBehind) prefetch_spinor<D>(in + n.position[1] * kSiteStride + kAhead * kStoredSpinor);
 }
 
 // Links of a later site; every right-hand side asks for one part of `parts`. On the full lattice backward links have been forward
 // ones shortly before; those of the other parity have not.
 LQCD_INLINE void prefetch_links(const SiteLinks& links, int part, int parts) {
   if constexpr (!kPrefetch) return;
-  constexpr int64_t distance = (kBatch == 1 ? kAhead : 1) * kLink, lines = (kLink * int64_t(sizeof(Vector)) + 63) / 64;
+  constexpr int64_t distance = (kBatch == 1 ? kAhead : 1) * kStoredLink, lines = (kStoredLink * int64_t(sizeof(Vector)) + 63) / 64;
   for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
     for (int d = 0; d < 8; d += kEvenOdd ? 1 : 2)
       __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64);
@@ -102,13 +102,16 @@ LQCD_INLINE void add_direction(Vector (&acc)[kSpinor], const Vector* psi, const 
 // Mixed lanes, D a step in X: each lane's part of the spinor and the link, of the next pair or of its own.
 template <int D, bool Dagger>
 LQCD_INLINE void add_mixed(Vector (&acc)[kSpinor], const Vector* in, const SiteLinks& links, const Neighbours& n) {
-  const Vector *leaving = in + n.position[D] * kSiteStride, *staying = in + n.here * kSiteStride;
-  const Vector *far = links.u[D], *near = far + (n.here - n.position[D]) * kLink;
+  const Vector* far = links.u[D];
+  LoadedSpinor next, own;
+  LoadedLink next_link, own_link;
+  const Vector *leaving = load_spinor(next, in + n.position[D] * kSiteStride), *staying = load_spinor(own, in + n.here * kSiteStride);
+  const Vector *other = load_link(next_link, far), *near = load_link(own_link, far + (n.here - n.position[D]) * kStoredLink);
   Vector psi[kSpinor], u[kLink];
   LQCD_UNROLL for (int k = 0; k < kSpinor; ++k)
     psi[k] = n.odd ? leaving_lanes<D, true>(leaving[k], staying[k]) : leaving_lanes<D, false>(leaving[k], staying[k]);
   LQCD_UNROLL for (int k = 0; k < kLink; ++k)
-    u[k] = D == 6 ? far[k] : n.odd ? leaving_lanes<D, true>(far[k], near[k]) : leaving_lanes<D, false>(far[k], near[k]);
+    u[k] = D == 6 ? other[k] : n.odd ? leaving_lanes<D, true>(other[k], near[k]) : leaving_lanes<D, false>(other[k], near[k]);
   add_direction<D, Dagger>(acc, psi, u, n);
 }
 
@@ -118,7 +121,7 @@ LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const 
   const int64_t site = position(c.at[0], c.at[1], c.at[2], c.at[3], kGaugeHalo);
   SiteLinks links;
   for (int d = 0; d < 8; ++d)
-    links.u[d] = (d % 2 == 0 ? here + site * kLink : there + (n.position[d] + shift) * kLink) + d / 2 * kLinkField;
+    links.u[d] = (d % 2 == 0 ? here + site * kStoredLink : there + (n.position[d] + shift) * kStoredLink) + d / 2 * kLinkField;
   return links;
 }
 
@@ -128,7 +131,11 @@ LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const 
     prefetch_spinors<D>(in, n);
     if constexpr (kBatch == 1) prefetch_links(links, D, 8);
     if constexpr (kMixed && D / 2 == 3) add_mixed<D, Dagger>(acc, in, links, n);
-    else add_direction<D, Dagger>(acc, in + n.position[D] * kSiteStride, links.u[D], n);
+    else {
+      LoadedSpinor psi;
+      LoadedLink u;
+      add_direction<D, Dagger>(acc, load_spinor(psi, in + n.position[D] * kSiteStride), load_link(u, links.u[D]), n);
+    }
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
 }
@@ -155,10 +162,9 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
       const int rhs = columns[i];
       if constexpr (kBatch > 1) prefetch_links(u, i, columns.count());
       Vector acc[kSpinor];
-      add_directions<0, Dagger>(acc, in + rhs * kSpinor, u, n);
+      add_directions<0, Dagger>(acc, in + rhs * kStoredSpinor, u, n);
       epilogue(acc, c, site, rhs);
-      Vector* to = out + site * kSiteStride + rhs * kSpinor;
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<Stream>(to + k, acc[k]);
+      store_spinor<Stream>(out + site * kSiteStride + rhs * kStoredSpinor, acc);
     }
   }
   finish_stores<Stream>();

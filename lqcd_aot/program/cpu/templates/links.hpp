@@ -8,16 +8,15 @@
 // A slab's links cover two more slices on both sides, so that two applications in a row need no other buffer than one.
 #pragma once
 
-#include "layout.hpp"
 #include "pool.hpp"
+#include "storage.hpp"
 #include "text.hpp"
 
 namespace lqcd {
 
-inline constexpr int kLink = 18;
 inline constexpr int64_t kGaugeHalo = kShards == 1 ? 0 : 2;
 inline constexpr int kFields = kEvenOdd ? 2 : 1;
-inline constexpr int64_t kLinkField = sites_of(kGaugeHalo) * kLink;  // vectors of one direction (and parity)
+inline constexpr int64_t kLinkField = sites_of(kGaugeHalo) * kStoredLink;  // vectors of one direction (and parity)
 inline constexpr int64_t kGaugeBytes = kFields * 4 * kLinkField * int64_t(sizeof(Vector));
 
 // "links4-f32-v2.2.2.1-8x8x8x8-s1": equal names mean equal bytes for equal links, scale and phases.
@@ -26,7 +25,7 @@ constexpr Text layout_name(const Text& content) {
          "." + kSplit.cut[3] + "-" + kExtent[0] + "x" + kExtent[1] + "x" + kExtent[2] + "x" + kExtent[3] + "-s" + kShards +
          (kEvenOdd ? "-eo" : "");
 }
-inline constexpr auto kGaugeLayout = layout_name(Text("links4"));
+inline constexpr auto kGaugeLayout = layout_name(Text("links4" LQCD_STORED));
 
 // -1/2 scale phase U_mu at global coordinates, rounded once per component: [9][re, im].
 LQCD_APART void scaled_link(real (&out)[kLink], const real* links, const Coordinates& g, int mu, const double* scale,
@@ -55,19 +54,20 @@ inline void directed_link(real (&out)[kLink], const real* links, Coordinates g, 
     }
 }
 
-inline void pack_links(real* packed, const real* links, int64_t slab, const double* scale, const double* phase,
+inline void pack_links(Vector* packed, const real* links, int64_t slab, const double* scale, const double* phase,
                        lqcd_pool* pool) {
   parallel_for(pool, sites_of(kGaugeHalo), [=](int64_t first, int64_t last) {
     for (int field = 0; field < kFields * 4; ++field) {
       const int parity = field / 4, mu = field % 4;
       for (int64_t site = first; site < last; ++site) {
         const Coordinates outer = coordinates(site, kGaugeHalo, parity);
-        real* to = packed + (field * kLinkField + site * kLink) * kLanes;
+        Vector all[kLink];
         for (int lane = 0; lane < kLanes; ++lane) {
           real u[kLink];
           scaled_link(u, links, global(outer, lane, slab), mu, scale, phase);
-          for (int k = 0; k < kLink; ++k) to[k * kLanes + lane] = u[k];
+          for (int k = 0; k < kLink; ++k) all[k][lane] = u[k];
         }
+        store_link(packed + field * kLinkField + site * kStoredLink, all);
       }
     }
   });

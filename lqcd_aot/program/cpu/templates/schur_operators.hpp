@@ -14,7 +14,8 @@ struct SubtractScaled {
   Vector diagonal, inverse;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], const Coordinates& c, int64_t, int rhs) const {
-    const Vector* psi = spinor_at<0>(in, c, rhs);
+    LoadedSpinor place;
+    const Vector* psi = spinor_at<0>(place, in, c, rhs);
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = multiply_subtract(inverse, acc[k], diagonal * psi[k]);
   }
 };

@@ -11,7 +11,7 @@
 
 namespace lqcd {
 
-inline constexpr int64_t kMethodFields = 4;  // x, r, p, shadow
+inline constexpr int64_t kMethodFields = 3;  // r, p, shadow
 inline constexpr int64_t kMethodWork = 2;    // v, t
 
 struct Number {
@@ -38,17 +38,27 @@ struct InnerWith {
   const Vector* other;
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], int64_t at, int, Wide* sums) const {
-    add_inner(sums[0], sums[1], other + at, acc);
+    LoadedSpinor place;
+    add_inner(sums[0], sums[1], load_spinor(place, other + at), acc);
     add_norm(sums[2], acc);
   }
 };
 
 // y += a x for complex a = (re, im)
-LQCD_INLINE void add_complex(Vector (&y)[kSpinor], Vector re, Vector im, const Vector* x) {
+LQCD_INLINE void add_loaded(Vector (&y)[kSpinor], Vector re, Vector im, const Vector* x) {
   LQCD_UNROLL for (int k = 0; k < kSpinor; k += 2) {
     y[k] = multiply_subtract(im, x[k + 1], multiply_add(re, x[k], y[k]));
     y[k + 1] = multiply_add(im, x[k], multiply_add(re, x[k + 1], y[k + 1]));
   }
+}
+LQCD_INLINE void add_complex(Vector (&y)[kSpinor], Vector re, Vector im, const Vector* stored) {
+  LoadedSpinor place;
+  add_loaded(y, re, im, load_spinor(place, stored));
+}
+LQCD_INLINE void take(Vector (&y)[kSpinor], const Vector* stored) {
+  LoadedSpinor place;
+  const Vector* v = load_spinor(place, stored);
+  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) y[k] = v[k];
 }
 
 struct Coefficients {
@@ -61,16 +71,19 @@ struct Coefficients {
 // mode: how often this right-hand side has broken down; a shadow residual of scrambled signs after the first time.
 inline void begin(const State& s, const System& system, Vector* work, const double* b, const double* factor, const int32_t* mode,
                   const Active& columns) {
-  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP), *shadow = s.field(kShadow);
+  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP), *shadow = s.field(kShadow);
   system.take(r, work, b, factor, columns);
   each_site(columns, system.pool, [=](int64_t at, int, int64_t) {
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) x[at + k] = Vector{}, p[at + k] = r[at + k], shadow[at + k] = r[at + k];
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) x[solution_at(at) + k] = Vector{};
+    LQCD_UNROLL for (int k = 0; k < kStoredSpinor; ++k) p[at + k] = r[at + k], shadow[at + k] = r[at + k];
   });
   scramble(shadow, mode, 0, system.pool);
   Sums<3> sums;
   each_site_sums<3>(columns, system.pool, system.partials, sums, [=](int64_t at, int, Wide* wide) {
-    add_inner(wide[0], wide[1], shadow + at, r + at);
-    add_norm(wide[2], r + at);
+    LoadedSpinor places[2];
+    const Vector* residual = load_spinor(places[0], r + at);
+    add_inner(wide[0], wide[1], load_spinor(places[1], shadow + at), residual);
+    add_norm(wide[2], residual);
   });
   for (int rhs = 0; rhs < kBatch; ++rhs) {
     s.rr(rhs) = s.other(2, rhs) = sums.at[rhs][2];  // |shadow| = |r|
@@ -79,7 +92,7 @@ inline void begin(const State& s, const System& system, Vector* work, const doub
 }
 
 inline void iterate(const State& s, const System& system, Vector* v, Active& columns, Progress& progress, int32_t n) {
-  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP), *shadow = s.field(kShadow), *t = v + kField;
+  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP), *shadow = s.field(kShadow), *t = v + kField;
   Number alpha[kBatch], omega[kBatch];
   Coefficients a, w, c;
   const auto going = [&](int rhs) { return progress.runs(rhs); };
@@ -96,10 +109,10 @@ inline void iterate(const State& s, const System& system, Vector* v, Active& col
   columns.choose(going);
   each_site_sums<1>(columns, system.pool, system.partials, half, [=, &a](int64_t at, int rhs, Wide* wide) {
     Vector y[kSpinor];
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) y[k] = r[at + k];
+    take(y, r + at);
     add_complex(y, -a.real_part(rhs), -a.imaginary_part(rhs), v + at);
     add_norm(wide[0], y);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) r[at + k] = y[k];
+    store_spinor<false>(r + at, y);
   });
   system.apply<false, 3>(t, r, columns, sums, InnerWith{r});
   for (int i = 0; i < columns.count(); ++i) {
@@ -114,14 +127,17 @@ inline void iterate(const State& s, const System& system, Vector* v, Active& col
   }
   each_site_sums<3>(columns, system.pool, system.partials, sums, [=, &a, &w](int64_t at, int rhs, Wide* wide) {
     Vector y[kSpinor];
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) y[k] = x[at + k];
+    Vector* solution = x + solution_at(at);
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) y[k] = solution[k];
     add_complex(y, a.real_part(rhs), a.imaginary_part(rhs), p + at);
     add_complex(y, w.real_part(rhs), w.imaginary_part(rhs), r + at);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) x[at + k] = y[k], y[k] = r[at + k];
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) solution[k] = y[k];
+    take(y, r + at);
     add_complex(y, -w.real_part(rhs), -w.imaginary_part(rhs), t + at);
-    add_inner(wide[0], wide[1], shadow + at, y);
+    LoadedSpinor place;
+    add_inner(wide[0], wide[1], load_spinor(place, shadow + at), y);
     add_norm(wide[2], y);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) r[at + k] = y[k];
+    store_spinor<false>(r + at, y);
   });
   for (int i = 0; i < columns.count(); ++i) {
     const int rhs = columns[i];
@@ -135,10 +151,11 @@ inline void iterate(const State& s, const System& system, Vector* v, Active& col
   }
   each_site(columns, system.pool, [=, &c, &w](int64_t at, int rhs, int64_t) {
     Vector y[kSpinor], z[kSpinor];
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) y[k] = p[at + k], z[k] = r[at + k];
+    take(y, p + at);
+    take(z, r + at);
     add_complex(y, -w.real_part(rhs), -w.imaginary_part(rhs), v + at);
-    add_complex(z, c.real_part(rhs), c.imaginary_part(rhs), y);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) p[at + k] = z[k];
+    add_loaded(z, c.real_part(rhs), c.imaginary_part(rhs), y);
+    store_spinor<false>(p + at, z);
   });
 }
 

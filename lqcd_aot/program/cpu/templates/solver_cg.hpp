@@ -11,7 +11,7 @@
 
 namespace lqcd {
 
-inline constexpr int64_t kMethodFields = 3;  // x, r, p
+inline constexpr int64_t kMethodFields = 2;  // r, p
 inline constexpr int64_t kMethodWork = 1;    // w
 
 struct NormOnly {
@@ -25,7 +25,9 @@ struct SubtractFromResidual {
 
   LQCD_INLINE void operator()(Vector (&acc)[kSpinor], int64_t at, int rhs, Wide* sums) const {
     const Vector a = broadcast<Vector>(alpha[rhs]);
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = multiply_subtract(a, acc[k], r[at + k]);
+    LoadedSpinor place;
+    const Vector* before = load_spinor(place, r + at);
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) acc[k] = multiply_subtract(a, acc[k], before[k]);
     add_norm(sums[0], acc);
   }
 };
@@ -34,32 +36,41 @@ struct SubtractFromResidual {
 // recursive one (a reliable update): the Krylov space built so far is not lost.
 inline void begin(const State& s, const System& system, Vector* w, const double* b, const double* factor, const int32_t* mode,
                   const Active& columns) {
-  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP);
+  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP);
   // other(0) is the factor that r and p are scaled with.
   each_site(columns, system.pool, [=, &s](int64_t at, int rhs, int64_t) {
     const Vector scale = broadcast<Vector>(mode[rhs] == 1 ? real(factor[rhs] / s.other(0, rhs)) : real(0));
     const Vector zero{};
+    LoadedSpinor places[2];
+    const Vector *direction = load_spinor(places[0], p + at), *residual = load_spinor(places[1], r + at);
+    Vector v[kSpinor];
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) {
-      p[at + k] = mode[rhs] == 1 ? scale * (p[at + k] - r[at + k]) : zero;
-      x[at + k] = zero;
+      v[k] = mode[rhs] == 1 ? scale * (direction[k] - residual[k]) : zero;
+      x[solution_at(at) + k] = zero;
     }
+    store_spinor<false>(p + at, v);
   });
   system.take(w, r, b, factor, columns);
   each_site(columns, system.pool, [=](int64_t at, int, int64_t) {
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) r[at + k] = Vector{};
+    const Vector zero[kSpinor] = {};
+    store_spinor<false>(r + at, zero);
   });
   real minus[kBatch];
   for (int rhs = 0; rhs < kBatch; ++rhs) minus[rhs] = real(-1), s.other(0, rhs) = factor[rhs];
   Sums<1> rr;
   system.apply<true, 1>(r, w, columns, rr, SubtractFromResidual{r, minus});
   each_site(columns, system.pool, [=](int64_t at, int, int64_t) {
-    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) p[at + k] += r[at + k];
+    LoadedSpinor places[2];
+    const Vector *direction = load_spinor(places[0], p + at), *residual = load_spinor(places[1], r + at);
+    Vector v[kSpinor];
+    LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = direction[k] + residual[k];
+    store_spinor<false>(p + at, v);
   });
   for (int rhs = 0; rhs < kBatch; ++rhs) s.rr(rhs) = rr.at[rhs][0];
 }
 
 inline void iterate(const State& s, const System& system, Vector* w, Active& columns, Progress& progress, int32_t n) {
-  Vector *x = s.field(kX), *r = s.field(kR), *p = s.field(kP);
+  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP);
   Sums<1> ww, rr;
   real alpha[kBatch], beta[kBatch];
   system.apply<false, 1>(w, p, columns, ww, NormOnly{});
@@ -74,10 +85,15 @@ inline void iterate(const State& s, const System& system, Vector* w, Active& col
   for (int i = 0; i < columns.count(); ++i) beta[columns[i]] = real(rr.at[columns[i]][0] / s.rr(columns[i]));
   each_site(columns, system.pool, [=, &alpha, &beta](int64_t at, int rhs, int64_t) {
     const Vector a = broadcast<Vector>(alpha[rhs]), c = broadcast<Vector>(beta[rhs]);
+    LoadedSpinor places[2];
+    const Vector *direction = load_spinor(places[0], p + at), *residual = load_spinor(places[1], r + at);
+    Vector* solution = x + solution_at(at);
+    Vector v[kSpinor];
     LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) {
-      x[at + k] = multiply_add(a, p[at + k], x[at + k]);
-      p[at + k] = multiply_add(c, p[at + k], r[at + k]);
+      solution[k] = multiply_add(a, direction[k], solution[k]);
+      v[k] = multiply_add(c, direction[k], residual[k]);
     }
+    store_spinor<false>(p + at, v);
   });
   for (int i = 0; i < columns.count(); ++i) {
     const int rhs = columns[i];

@@ -1,6 +1,6 @@
 // Purpose: the entry points of kind `solver`.
 // Owns: argument checks, the layout of state and workspace, status words. Refuses to know: algorithm and system; the entry file
-// includes both before: System, kMethodFields (vectors kept between calls: x, r, ...), kMethodWork, begin, iterate.
+// includes both before: System, kMethodFields (vectors kept between calls beside x), kMethodWork, begin, iterate.
 #pragma once
 
 #include "dirac_entry.hpp"
@@ -9,12 +9,14 @@ namespace lqcd {
 
 inline constexpr int64_t kNumbers = (4 * kBatch + 7) / 8 * 8;  // float64 per column that live between calls
 inline constexpr int64_t kFieldBytes = spinor_bytes(0);
-inline constexpr int64_t kStateBytes = kNumbers * 8 + (kMethodFields + kSourceFields) * kFieldBytes;
+inline constexpr int64_t kSolution = sites_of(0) * kBatch * kSpinor;  // vectors
+inline constexpr int64_t kStateBytes = kNumbers * 8 + kSolution * int64_t(sizeof(Vector)) + (kMethodFields + kSourceFields) * kFieldBytes;
 inline constexpr int64_t kSolverWork = (kMethodWork + kSystemWork) * kFieldBytes + (kPartials * 8 + 63) / 64 * 64;
 
 inline State state_at(void* state) {
   auto* numbers = static_cast<double*>(state);
-  return {numbers, reinterpret_cast<Vector*>(numbers + kNumbers)};
+  auto* x = reinterpret_cast<Vector*>(numbers + kNumbers);
+  return {numbers, x, x + kSolution};
 }
 
 inline System system_at(const State& state, const void* gauge, const void* clover, void* work, const double* scalars,
@@ -82,6 +84,7 @@ int32_t lqcd_solve_end(double* out, const double* base, const double* factor, vo
   using namespace lqcd;
   if (!can_solve(state, gauge, clover, work, scalars) || !out || !factor) return kBadArgument;
   const State s = state_at(state);
-  system_at(s, gauge, clover, work, scalars, pool).give(out, base, factor, s.field(kX), every_column());
+  system_at(s, gauge, clover, work, scalars, pool).give(out, base, factor, s.x, static_cast<Vector*>(work),
+                                                                every_column());
   return kOk;
 }

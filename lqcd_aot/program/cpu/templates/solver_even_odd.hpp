@@ -42,21 +42,32 @@ struct System {
     gather(to, b, factor, 0, pool);
     gather(source, b, factor, 1, pool);
     invert_odd(work, columns, [=, this](Vector (&v)[kSpinor], int64_t at) {
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k];
+      LoadedSpinor place;
+      const Vector* b_odd = load_spinor(place, source + at);
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = b_odd[k];
     });
     hop_part<false, kStream>(spare, work, links, 0, 0, sites_of(0), columns, pool, HopOnly{});
     each_site(columns, pool, [=](int64_t at, int, int64_t) {
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) to[at + k] -= spare[at + k];
+      LoadedSpinor places[2];
+      const Vector *b_even = load_spinor(places[0], to + at), *hop = load_spinor(places[1], spare + at);
+      Vector v[kSpinor];
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = b_even[k] - hop[k];
+      store_spinor<false>(to + at, v);
     });
   }
 
-  void give(double* out, const double* base, const double* factor, const Vector* x, const Active& columns) const {
-    scatter(out, base, factor, x, 0, pool);
-    hop_part<false, kStream>(work, x, links, 1, 0, sites_of(0), columns, pool, HopOnly{});
+  void give(double* out, const double* base, const double* factor, const Vector* x, Vector* spare, const Active& columns) const {
+    scatter(out, base, factor, 0, pool, [=](LoadedSpinor&, int64_t at) { return x + solution_at(at); });
+    const Vector* even = kHalves ? spare : x;
+    if constexpr (kHalves)
+      each_site(columns, pool, [=](int64_t at, int, int64_t) { store_spinor<false>(spare + at, x + solution_at(at)); });
+    hop_part<false, kStream>(work, even, links, 1, 0, sites_of(0), columns, pool, HopOnly{});
     invert_odd(work, columns, [=, this](Vector (&v)[kSpinor], int64_t at) {
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = source[at + k] - work[at + k];
+      LoadedSpinor places[2];
+      const Vector *b_odd = load_spinor(places[0], source + at), *hop = load_spinor(places[1], work + at);
+      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) v[k] = b_odd[k] - hop[k];
     });
-    scatter(out, base, factor, work, 1, pool);
+    scatter(out, base, factor, 1, pool, [to = work](LoadedSpinor& place, int64_t at) { return load_spinor(place, to + at); });
   }
 
  private:
@@ -68,7 +79,7 @@ struct System {
       Vector v[kSpinor];
       read(v, at);
       inverse(v, coordinates(site, 0, 1), site, rhs);
-      LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) out[at + k] = v[k];
+      store_spinor<false>(out + at, v);
     });
   }
 };

@@ -32,8 +32,9 @@ struct System {
   // to = the right-hand side; `spare` is a field that may be overwritten.
   void take(Vector* to, Vector*, const double* b, const double* factor, const Active&) const { gather(to, b, factor, 0, pool); }
 
-  void give(double* out, const double* base, const double* factor, const Vector* x, const Active&) const {
-    scatter(out, base, factor, x, 0, pool);
+  // out = base + factor x; `spare` as above.
+  void give(double* out, const double* base, const double* factor, const Vector* x, Vector*, const Active&) const {
+    scatter(out, base, factor, 0, pool, [=](LoadedSpinor&, int64_t at) { return x + solution_at(at); });
   }
 };
 

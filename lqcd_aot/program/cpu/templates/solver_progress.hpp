@@ -7,12 +7,13 @@
 namespace lqcd {
 
 enum ColumnStatus : int32_t { kRunning = 0, kBelowStop = 1, kBreakdown = 2, kNotFinite = 3 };
-enum StateField : int { kX = 0, kR = 1, kP = 2, kShadow = 3 };
+enum StateField : int { kR = 0, kP = 1, kShadow = 2 };
 
 inline bool is_finite(double v) { return v - v == 0; }
 
 struct State {
   double* numbers;
+  Vector* x;  // as computed (solution_at)
   Vector* fields;
 
   double& rr(int rhs) const { return numbers[rhs]; }                        // |r|^2 of the recursion

@@ -92,7 +92,7 @@ void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, in
     hop_range<Dagger, 0, 0, kStream>(out, in, links, parity, first, last, columns,
                                      [&](Vector (&acc)[kSpinor], const Coordinates& c, int64_t site, int rhs) {
                                        epilogue(acc, c, site, rhs);
-                                       finish(acc, site * kSiteStride + rhs * kSpinor, rhs, wide + rhs * K);
+                                       finish(acc, site * kSiteStride + rhs * kStoredSpinor, rhs, wide + rhs * K);
                                      });
   });
 }
@@ -102,7 +102,7 @@ template <class Body>
 void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
   parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
     for (int64_t site = first; site < last; ++site)
-      for (int i = 0; i < columns.count(); ++i) body(site * kSiteStride + columns[i] * kSpinor, columns[i], site);
+      for (int i = 0; i < columns.count(); ++i) body(site * kSiteStride + columns[i] * kStoredSpinor, columns[i], site);
   }, 8 * kLeastSites);
 }
 
@@ -112,7 +112,7 @@ void each_site_sums(const Active& columns, lqcd_pool* pool, double* partials, Su
   sum_part<K>(pool, partials, 0, sites_of(0), [&](int64_t first, int64_t last, Wide* wide) {
     for (int64_t site = first; site < last; ++site)
       for (int i = 0; i < columns.count(); ++i)
-        body(site * kSiteStride + columns[i] * kSpinor, columns[i], wide + columns[i] * K);
+        body(site * kSiteStride + columns[i] * kStoredSpinor, columns[i], wide + columns[i] * K);
   });
   add_up<K>(partials, sums);
 }
