@@ -20,7 +20,7 @@ from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import NEURON_TARGETS, SIM_TARGET, this_host
 
 PASSED = "passed"
-# A witness whose bound is the size of an answer agrees with anything (solver chunks in bfloat16).
+# A witness whose bound is the size of an answer agrees with anything (solvers in bfloat16).
 REFUTES_NOTHING = 1.0
 
 
@@ -90,8 +90,8 @@ class WitnessChecker:
             )
         if spec.kind == "builder":
             return Checked(witness, "unchecked: judged by the fused operators that use its blocks", replayed.text)
-        if spec.kind in ("dirac", "chunk") and float.fromhex(witness["bound"]) >= REFUTES_NOTHING:
-            reason = f"rounding in {spec.dtype} may be as large as the answer"
+        if spec.kind in ("dirac", "chunk", "solver") and float.fromhex(witness["bound"]) >= REFUTES_NOTHING:
+            reason = f"rounding in {spec.storage} may be as large as the answer"
             return Checked(witness, f"unchecked: {reason}", f"{replayed.text}: {reason}")
         return Checked(witness, PASSED, replayed.text)
 

@@ -36,7 +36,7 @@ class Judge:
         self._kept_bytes = kept_bytes
         self._answers: OrderedDict[object, Answers] = OrderedDict()
         self._rows: dict[object, NDArray[np.float64]] = {}
-        self._errors: dict[object, list[float]] = {}
+        self._errors: dict[object, list[tuple[float, float, float]]] = {}
         self._lock = threading.Lock()
 
     def rows(self, spec: Spec) -> NDArray[np.float64] | None:
@@ -88,13 +88,14 @@ class Judge:
                 answers.close()
             self._answers.clear()
 
-    def _error(self, spec: Spec) -> float | None:
-        """The largest error bound among the columns of a solver's answer; None for other kinds."""
+    def _error(self, spec: Spec) -> tuple[float, float, float] | None:
+        """The largest error bounds among the columns of a solver's answer, and the smallest size; None for other kinds."""
         asked = question(spec)
         if asked.kind != "solver":
             return None
         with self._lock:
-            return max(self._errors[asked.key][: asked.batch])
+            errors = self._errors[asked.key][: asked.batch]
+        return max(e[0] for e in errors), max(e[1] for e in errors), min(e[2] for e in errors)
 
     def _summary(self, asked: Question, first: int, end: int) -> NDArray[np.float64]:
         if not asked.columns_answered:
@@ -135,7 +136,7 @@ def _results(asked: Question) -> list[float]:
     return results
 
 
-def _columns(asked: Question, have: int, errors: list[float]) -> Iterator[NDArray[np.complex128]]:
+def _columns(asked: Question, have: int, errors: list[tuple[float, float, float]]) -> Iterator[NDArray[np.complex128]]:
     """The columns of the answer from the have-th on. errors: bounds of a solver's columns, appended to."""
     import numpy as np
 

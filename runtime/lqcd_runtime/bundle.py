@@ -142,6 +142,7 @@ class Bundle:
         phases: Sequence[complex] | None = None,
         anisotropy: Any = None,
         dtype: str = "float64",
+        storage: str | None = None,
         batch: int = 1,
         fused: bool = False,
         shards: int = 1,
@@ -152,7 +153,7 @@ class Bundle:
         """A Dirac operator over a gauge field (Gauge or complex [T,Z,Y,X,4,3,3]).
 
         mass or kappa = 1/(8+2m), csw, mu: as the operator needs. t_boundary: 1 or -1, or `phases` of T, Z, Y, X.
-        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, batch, fused, shards: which artifact. engine: "cpu", "neuron", or
+        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, storage (None: as dtype), batch, fused, shards: which artifact. engine: "cpu", "neuron", or
         "sim" for a simulated artifact, which nothing else chooses. threads: of the CPU; cores: NeuronCores that share the
         right-hand sides, all by default. Errors: UsageError, NoVariant, CorruptError, EngineError.
         """
@@ -167,7 +168,7 @@ class Bundle:
         inputs = resolve(
             name, mass=mass, kappa=kappa, csw=csw, mu=mu, t_boundary=t_boundary, phases=phases, anisotropy=anisotropy
         )  # fmt: skip
-        spec = Spec(name, lattice_of(gauge), dtype, batch=batch, fused=fused, shards=shards)
+        spec = Spec(name, lattice_of(gauge), dtype, storage=storage, batch=batch, fused=fused, shards=shards)
         return operator(self, spec, gauge, inputs, Running(threads, engine, None if cores is None else tuple(cores)))
 
     def chunk_solver(

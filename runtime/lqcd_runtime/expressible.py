@@ -6,7 +6,7 @@ lqcd_aot/program/*/variant.py; a property test holds the two together: who widen
 
 from __future__ import annotations
 
-from lqcd_runtime.signature import CPU_DTYPES, NEURON_DTYPES, OPERATORS, Spec
+from lqcd_runtime.signature import CPU_DTYPES, CPU_STORAGES, NEURON_DTYPES, OPERATORS, STORED_KINDS, Spec
 
 # Per engine: columns that one call may have.
 LARGEST_BATCH = {"cpu": 64, "neuron": 512}
@@ -34,8 +34,10 @@ def why_not(spec: Spec, engine: str) -> str | None:
         return f"operator {spec.operator} is not for engine {engine}"
     if spec.dtype not in dtypes:
         return f"dtype is {spec.dtype}, on engine {engine} it is {' or '.join(dtypes)}"
-    if spec.storage != spec.dtype:
+    if spec.storage != spec.dtype and (engine != "cpu" or spec.fused or spec.kind not in STORED_KINDS):
         return f"storage is {spec.storage}, it must be the dtype, {spec.dtype}"
+    if engine == "cpu" and spec.storage not in CPU_STORAGES[spec.dtype]:
+        return f"storage is {spec.storage}, with {spec.dtype} it is {' or '.join(CPU_STORAGES[spec.dtype])}"
     if spec.nc != 3:
         return f"nc is {spec.nc}, it must be 3"
     return _counts(spec, engine) or _slabs(spec) or _extents(spec, engine) or _fused(spec, engine) or _baked(spec, engine)

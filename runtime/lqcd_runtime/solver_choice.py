@@ -26,17 +26,21 @@ class Solvers:
 
     def __init__(self, bundle: Bundle, how: Running) -> None:
         self._bundle, self._how = bundle, how
-        self._found: dict[tuple[str, str, bool | None], CpuArtifact] = {}
+        self._found: dict[tuple[str, str, bool | None, str], CpuArtifact] = {}
         self._made: dict[str, CompiledSolver] = {}
 
-    def artifact(self, D: DiracOperator, method: str, dtype: str, even_odd: bool | None) -> CpuArtifact:
-        """The loaded artifact for M x = b of D, nothing else allocated. even_odd: True, False, or None for what the bundle has.
+    def artifact(
+        self, D: DiracOperator, method: str, dtype: str, even_odd: bool | None, storage: str | None = None
+    ) -> CpuArtifact:
+        """The loaded artifact for M x = b of D, nothing else allocated. even_odd: True, False, or None for what the bundle has;
+        storage: of its vectors and links, None for the dtype.
 
         Errors: NoVariant.
         """
         from lqcd_runtime.operator_choice import select_entry
 
-        known = self._found.get((method, dtype, even_odd))
+        asked = (method, dtype, even_odd, storage or dtype)
+        known = self._found.get(asked)
         if known is not None:
             return known
         misses = []
@@ -45,14 +49,14 @@ class Solvers:
             if word not in OPERATORS:
                 misses.append(NoVariant(f"no solver is written for {D.spec.operator} with {method}"))
                 continue
-            spec = Spec(word, D.lattice, dtype, batch=D.batch)
+            spec = Spec(word, D.lattice, dtype, storage=storage, batch=D.batch)
             try:
                 entry = select_entry(self._bundle, spec, self._inputs(D, word), self._how.engine)
             except NoVariant as miss:
                 misses.append(miss)
                 continue
             artifact: CpuArtifact = self._bundle.load(entry)
-            self._found[method, dtype, even_odd] = artifact
+            self._found[asked] = artifact
             return artifact
         raise misses[0]
 

@@ -48,10 +48,10 @@ class Witness:
         self.asked, self.rows, self.bound, self.scale = asked, rows, bound, scale
 
     @classmethod
-    def make(cls, spec: Spec, rows: Any, seed: int = SEED, error: float | None = None) -> Witness:
+    def make(cls, spec: Spec, rows: Any, seed: int = SEED, error: tuple[float, float, float] | None = None) -> Witness:
         """Witness of a spec from the judge's `summary(question(spec), answers)`; rows is None for a builder.
 
-        error: for a solver, the judge's bound on a component, in units of the arithmetic's rounding.
+        error: for a solver, the judge's bounds on a component, in units of the arithmetic's rounding and of the storage's, and its size.
 
         Errors: UsageError where rows are absent, have the wrong shape or are not finite.
         """
@@ -68,10 +68,10 @@ class Witness:
                 found=None if rows is None else np.shape(rows),
             )  # fmt: skip
         if asked.kind == "solver":
-            bound, scale = solver_bound(spec.operator, spec.dtype, error)
+            bound, scale = solver_bound(spec.operator, spec.dtype, spec.storage, error)
         else:
             bound, scale = likely_bound_and_scale(
-                asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations, asked.ratio
+                asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations, asked.ratio, spec.storage
             )
         return cls(asked, np.asarray(rows, np.float64), bound, scale)
 

@@ -23,6 +23,9 @@ likely   The worst case would excuse mistakes: with 8 bits any, with 24 bits tho
          Witnesses of Dirac operators use this. R of the output: |psi|^2 is 2/3 on average, each of the four directions of the
          hop is an isometry, so R^2 = 2/3 (diagonal^2 + 1 + 3 r^2), r = nu/xi0; clover adds 0.2 csw^2 (six planes, F of four
          leaves), twisted mu^2; schur: 2/3 (d^2 + (1 + 3 r^2)^2/d^2). Roundings that an inverse amplifies by c count c^2 times.
+stored   Halves round what is stored, not what is computed: in a sweep the link and the spinor it reads, and what it writes for
+         the next one. n sweeps (1; 2 for a normal or Schur operator, 4 for both) have 2 n + 1 such roundings u_s on a path, beside
+         the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more.
 chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its singular values in [m, 8+m], schur in
          [d - 16/d, d + 16/d]: with the witness's m = 4 at least s = 4 or 6. A rounding of an iteration is at most that of A p,
          relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
@@ -53,7 +56,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8}
+UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 _AMPLITUDE = math.sqrt(2.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
 _DEVIATIONS = 8.0
@@ -122,6 +125,12 @@ def dirac_likely(operator: str, inputs: Mapping[str, float], ratio: float = 1.0)
     return _DEVIATIONS * math.sqrt(path), size * math.sqrt(_MEAN_SQUARE)
 
 
+def stored_path(operator: str) -> float:
+    """Roundings of storage on a path from an input of a Dirac operator to its output."""
+    sweeps = (2 if "_schur" in operator else 1) * (2 if operator.endswith("_normal") else 1)
+    return 2.0 * sweeps + 1.0
+
+
 def chunk(
     operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int, ratio: float = 1.0
 ) -> tuple[float, float]:
@@ -137,14 +146,16 @@ def chunk(
     return _DEVIATIONS * math.sqrt(iterations * (path + sums)) * amplification, math.sqrt(_MEAN_SQUARE) / least**2
 
 
-def solver_bound(operator: str, dtype: str, error: float | None) -> tuple[float, float]:
-    """(bound, 1) of one component of a solver's iterate. error: what the judge found for this very run, in units of u.
+def solver_bound(operator: str, dtype: str, storage: str, error: tuple[float, float, float] | None) -> tuple[float, float]:
+    """(bound, size) of one component of a solver's iterate. error: what the judge found for this very run, in units of u and of the
+    storage's u_s (counted only where it is another), and the root mean square of a component, to which the bound is relative.
 
     Errors: UsageError where it is absent.
     """
     if error is None:
         raise UsageError(f"operator {operator}: the bound of its witness is the judge's to find", expected="error=", found="none")
-    return error * (UNIT[dtype] + UNIT["float64"]) + 64 * UNIT["float64"], 1.0
+    stored = error[1] * UNIT[storage] if storage != dtype else 0.0
+    return (error[0] * (UNIT[dtype] + UNIT["float64"]) + stored + 64 * UNIT["float64"]) / error[2], error[2]
 
 
 def observable(operator: str, lattice: Sequence[int], inputs: Mapping[str, float]) -> tuple[float, float]:
@@ -190,10 +201,12 @@ def bound_and_scale(
 
 
 def likely_bound_and_scale(
-    kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str, iterations: int, ratio: float
-) -> tuple[float, float]:
+    kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str, iterations: int, ratio: float,
+    storage: str | None = None,
+) -> tuple[float, float]:  # fmt: skip
     """What a witness is compared with: for Dirac operators the likely bound, else `bound_and_scale`."""
     if kind != "dirac":
         return bound_and_scale(kind, operator, lattice, inputs, dtype, iterations, ratio)
     path, scale = dirac_likely(operator, inputs, ratio)
-    return path * (UNIT[dtype] + UNIT["float64"]) + 64 * UNIT["float64"], scale
+    stored = _DEVIATIONS * math.sqrt(stored_path(operator)) * UNIT[storage] if storage not in (None, dtype) else 0.0
+    return path * (UNIT[dtype] + UNIT["float64"]) + stored + 64 * UNIT["float64"], scale

@@ -10,7 +10,7 @@ from lqcd_aot.program.model import Program
 from lqcd_runtime.digest import hex_float
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.geometry import format_extents, volume
-from lqcd_runtime.signature import OPERATORS, Spec
+from lqcd_runtime.signature import CPU_STORAGES, OPERATORS, STORED_KINDS, Spec
 from lqcd_runtime.target import CPU_TARGETS
 
 VECTOR_BYTES = {"x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64, "aarch64": 16}
@@ -84,6 +84,8 @@ def _defines(spec: Spec, target: str) -> list[tuple[str, str]]:
         out += [("LQCD_BATCH", str(spec.batch)), ("LQCD_SHARDS", str(spec.shards))]
         if OPERATORS[spec.operator]["parity"] == "even":
             out.append(("LQCD_EVEN_ODD", "1"))
+    if spec.storage != spec.dtype:
+        out.append((f"LQCD_STORAGE_{spec.storage}", "1"))
     out += [(f"LQCD_BAKED_{name.upper()}", hex_float(value)) for name, value in spec.baked]
     return sorted(out)
 
@@ -99,7 +101,9 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
     if spec.nc != 3:
         return _no(spec, "the templates are written for three colours", "nc = 3", f"nc = {spec.nc}")
     if spec.storage != spec.dtype:
-        return _no(spec, "a CPU artifact stores what it computes in", f"storage = {spec.dtype}", f"storage = {spec.storage}")
+        refusal = _refuse_storage(spec, target)
+        if refusal is not None:
+            return refusal
     if volume(spec.lattice) * spec.batch > LARGEST_SITES:
         found = f"{format_extents(spec.lattice)} with batch {spec.batch}"
         return _no(spec, "the lattice is too large for one artifact", f"at most {LARGEST_SITES} sites times batch", found)
@@ -110,6 +114,18 @@ def refuse(spec: Spec, target: str) -> UsageError | None:
     if spec.kind == "builder":
         return _refuse_axes(spec, ("batch", "fused")) or _refuse_shards(spec) or _refuse_baked(spec)
     return _refuse_axes(spec, ("batch", "fused", "shards")) or _refuse_baked(spec)
+
+
+def _refuse_storage(spec: Spec, target: str) -> UsageError | None:
+    found, allowed = f"storage = {spec.storage}", CPU_STORAGES[spec.dtype]
+    if spec.kind not in STORED_KINDS or spec.fused:
+        what = "fused blocks" if spec.fused else f"kind {spec.kind}"
+        return _no(spec, f"{what} are stored as they are computed with", f"storage = {spec.dtype}", found)
+    if spec.storage not in allowed:
+        return _no(spec, f"the templates do not store {spec.dtype} as {spec.storage}", f"storage = {' or '.join(allowed)}", found)
+    if (spec.storage, target) == ("float16", "x86-64-v2"):
+        return _no(spec, "x86-64-v2 has no instruction between float16 and float32", "bfloat16, or target x86-64-v3", found)
+    return None
 
 
 def _refuse_dirac(spec: Spec) -> UsageError | None:

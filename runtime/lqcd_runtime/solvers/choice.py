@@ -35,9 +35,16 @@ def choose(
     compiled: bool | None,
     inner: DiracLike | Corrector | None,
     columns: int,
+    storage: str | None = None,
 ) -> Choice:
     """See `solve`. Errors: UsageError for words that contradict each other, NoVariant, SolveError where memory is short."""
     word = _precision(D, precision, inner)
+    if storage is not None and (word != "mixed" or inner is not None or compiled is False):
+        raise UsageError(
+            f"storage {storage!r}: says how a solver artifact of mixed precision stores its vectors",
+            expected="precision='mixed', no inner operator, compiled not False",
+            found=f"precision {word!r}",
+        )
     if inner is not None or compiled is False:
         if even_odd:
             raise UsageError(
@@ -46,9 +53,9 @@ def choose(
         why = "an inner operator was given" if inner is not None else "compiled=False"
         return Choice(None, inner or _inner(D, word), f"host: {method}, {why}")
     try:
-        engine = _engine(D, method, "float64" if word == "double" else "float32", even_odd, columns)
+        engine = _engine(D, method, "float64" if word == "double" else "float32", storage, even_odd, columns)
     except NoVariant as miss:
-        if compiled or even_odd:
+        if compiled or even_odd or storage is not None:
             raise
         return Choice(None, _inner(D, word), f"host: {method}, {miss.fact}")
     return Choice(engine, None, engine.name)
@@ -80,7 +87,7 @@ def _inner(D: DiracLike, word: str) -> DiracLike | None:
     return inner
 
 
-def _engine(D: DiracLike, method: str, dtype: str, even_odd: bool | None, columns: int) -> CompiledSolver:
+def _engine(D: DiracLike, method: str, dtype: str, storage: str | None, even_odd: bool | None, columns: int) -> CompiledSolver:
     """Errors: NoVariant, SolveError."""
     from lqcd_runtime.solver_choice import runs_on_cpu
 
@@ -91,7 +98,7 @@ def _engine(D: DiracLike, method: str, dtype: str, even_odd: bool | None, column
     from lqcd_runtime.memory_use import require_memory
 
     solvers = D.solvers  # type: ignore[attr-defined]
-    artifact = solvers.artifact(D, method, dtype, even_odd)
+    artifact = solvers.artifact(D, method, dtype, even_odd, storage)
     require_memory(D, artifact, columns)
     engine: CompiledSolver = solvers.make(D, artifact)
     return engine

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Iterations per call; fewer where columns x sites would make a call last long. A fixed rule: results do not depend on clocks.
 _CHUNK, _FIRST_CHUNK, _CHUNK_WORK = 16, 4, 1 << 22
 # How far a round may fall in the artifact's precision before its recursion and the truth part.
-_DEEPEST = {"float32": 1e-5, "float64": 1e-12}
+_DEEPEST = {"float32": 1e-5, "float64": 1e-12, "float16": 2e-2, "bfloat16": 0.15}
 
 
 def solve_compiled(
@@ -90,7 +90,7 @@ class _Group:
         self.D, self.engine, self.b, self.tol, self.limit = D, engine, b, tol, max_iterations
         self.observer, self.first = observer, first
         self.applications = 0
-        self.deepest = _DEEPEST[engine.spec.dtype]
+        self.deepest = _DEEPEST[engine.spec.storage]
         self.columns = [Column(size, engine.method) for size in lengths(b)]
         self.x: NDArray[np.complex128] = np.zeros_like(b) if x0 is None else x0.copy()
         for column, x in zip(self.columns, self.x, strict=True):

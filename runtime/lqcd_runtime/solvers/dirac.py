@@ -74,6 +74,7 @@ def solve(
     even_odd: bool | None = None,
     compiled: bool | None = None,
     inner: DiracLike | Corrector | None = None,
+    storage: str | None = None,
     observer: Observer | None = None,
 ) -> tuple[NDArray[Any], SolveInfo]:
     """Solve M x = b until the true residual |b - M x| <= tol |b| of every column.
@@ -85,7 +86,8 @@ def solve(
     same shape; method: "cg" (on M^dag M x = M^dag b), "bicgstab" or "gcr" (on M itself). precision: "double" or "single", D's
     own by default, or "mixed": iterations in single precision under true residuals in D's double. even_odd: True demands the
     even-odd system, False the full one. compiled: True demands a solver artifact, False the host. inner: D in single
-    precision, or a solver chunk of it (which no observer sees), for mixed precision by defect correction on the host.
+    precision, or a solver chunk of it (which no observer sees), for mixed precision by defect correction on the host. storage:
+    "float16" or "bfloat16": mixed precision by the solver artifact that stores its vectors and links so.
     observer: told (iteration, {column: recursive residual}) before every iteration of the host, between calls of an
     artifact. Returns (x like b, in the dtype of D; SolveInfo). Not converging is a value: `info.reason`. Errors: UsageError
     for an unknown method or shapes that do not fit, SolveError for a senseless tol or max_iterations or where memory is too
@@ -100,7 +102,7 @@ def solve(
     start = None if x0 is None else _columns(D, x0, "start vector")[0]
     if start is not None and start.shape != columns.shape:
         raise UsageError("start vector: has another shape than the right-hand side", expected=columns.shape, found=start.shape)
-    choice = choose(D, method, precision, even_odd, compiled, inner, len(columns))
+    choice = choose(D, method, precision, even_odd, compiled, inner, len(columns), storage)
     # Scaled here, so that operators of any precision see numbers near 1 whatever the size of the quark source.
     sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(columns)]
     if all(s == 1.0 for s in sizes):
