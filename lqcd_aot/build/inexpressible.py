@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 from lqcd_aot.program import refusal
 from lqcd_aot.recipe import Recipe, place_of
 from lqcd_aot.recipe.rules import toml_rule
-from lqcd_aot.recipe.values import spell
+from lqcd_aot.recipe.values import AS_COMPUTED, STORAGES, spell
 from lqcd_aot.recipe.variant import Variant
 from lqcd_runtime.errors import RecipeError, UsageError
 from lqcd_runtime.signature import DTYPES, Spec
 from lqcd_runtime.target import TARGETS
 
-AXES = ("operator", "fused", "shards", "batch", "iterations", "lattice", "dtype", "target")
+AXES = ("operator", "storage", "fused", "shards", "batch", "iterations", "lattice", "dtype", "target")
 # What an axis is changed to, to see whether it is to blame; the operator is, where nothing else is.
 OTHERS: dict[str, tuple[Any, ...]] = {
+    "storage": STORAGES,
     "fused": (False,),
     "shards": (1,),
     "batch": (1,),
@@ -75,7 +76,8 @@ def refuse_inexpressible(
 
 
 def _values(variant: Variant) -> dict[str, Any]:
-    return {axis: variant.target if axis == "target" else getattr(variant.spec, axis) for axis in AXES}
+    values = {axis: variant.target if axis == "target" else getattr(variant.spec, axis) for axis in AXES}
+    return values | {"storage": AS_COMPUTED} if variant.spec.storage == variant.spec.dtype else values
 
 
 def _blamed(variant: Variant, why: UsageError) -> tuple[str, ...]:
@@ -88,6 +90,10 @@ def _lifts(variant: Variant, axis: str, value: Any, why: UsageError) -> bool:
     spec, target = variant.spec, variant.target
     if axis == "target":
         target = value
+    elif axis == "storage":
+        if spec.storage == spec.dtype:
+            return False
+        spec = spec.replace(storage=spec.dtype if value == AS_COMPUTED else value)
     elif (getattr(spec, axis) == 0 and axis == "iterations") or getattr(spec, axis) == value:
         return False
     else:

@@ -10,9 +10,9 @@ them add up like their squares (as in lqcd_runtime.witness_bound); what a scalar
     y + a v    e(y) + |a| (e(v) + rel(a) rms(v)) + 2 (rms(y) + |a| rms(v))
     (v, w)     n (e(v) rms(w) + e(w) rms(v) + 5 rms(v) rms(w)), relative to |(v, w)|;  24 terms are added in that arithmetic
 
-Two errors are followed side by side: that of the arithmetic, in units u, and that of vectors stored in halves, in units u_s of the
-storage: there K is the roundings of storage on a path (witness_bound.stored_path), |A| the factor for vectors that do not know A, a stored
-sum rounds once, x is kept as computed.
+Two errors are followed side by side: that of the arithmetic, in units u, and that of vectors stored in halves, in units u_s of
+the storage: there K is the roundings of storage on a path (witness_bound.stored_path), |A| the factor for vectors that do not
+know A, a stored sum rounds once, x is kept as computed.
 
 By Hoeffding's inequality no component is off by more than 8 times that, but with probability below 2 exp(-32). The bound follows
 from the numbers of the run itself; no condition number has to be guessed.

@@ -13,7 +13,7 @@ from typing import Any
 
 from lqcd_aot.recipe.auto import resolve
 from lqcd_aot.recipe.schema import AXIS_NAMES, Constants, Recipe, Rule
-from lqcd_aot.recipe.values import AUTO
+from lqcd_aot.recipe.values import AS_COMPUTED, AUTO
 from lqcd_aot.recipe.variant import Variant
 from lqcd_runtime.errors import UsageError
 from lqcd_runtime.signature import OPERATORS, Spec, suggest
@@ -22,13 +22,13 @@ BUILDER = "wilson_blocks"
 # The axes that mean nothing to a kind, with the value they collapse to.
 NEUTRAL: dict[str, dict[str, tuple[Any, ...]]] = {
     "dirac": {"iterations": (0,)},
-    "builder": {"batch": (1,), "fused": (False,), "iterations": (0,)},
-    "observable": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
-    "gauge_map": {"batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
+    "builder": {"storage": (AS_COMPUTED,), "batch": (1,), "fused": (False,), "iterations": (0,)},
+    "observable": {"storage": (AS_COMPUTED,), "batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
+    "gauge_map": {"storage": (AS_COMPUTED,), "batch": (1,), "fused": (False,), "shards": (1,), "iterations": (0,)},
     # A solver applies its operator to all of the lattice; what it does per call is the caller's choice.
     "solver": {"fused": (False,), "shards": (1,), "iterations": (0,)},
     # A chunk runs many applications in one call, so nobody could exchange halos between them.
-    "chunk": {"shards": (1,)},
+    "chunk": {"storage": (AS_COMPUTED,), "shards": (1,)},
 }
 Block = dict[str, tuple[Any, ...]]
 
@@ -96,9 +96,9 @@ def _unique(recipe: Recipe, everything: list[Block], say: Callable[[str], None])
         specs: tuple[Any, list[Spec]] = (None, [])
         for point in points(block, recipe.exclude if index == 0 else ()):
             point = _resolved(point, say)
-            operator, lattice, dtype, batch, fused, shards, iterations, target = point
+            operator, lattice, dtype, storage, batch, fused, shards, iterations, target = point
             if fused:
-                need = (BUILDER, lattice, dtype, 1, False, shards, 0, target)
+                need = (BUILDER, lattice, dtype, AS_COMPUTED, 1, False, shards, 0, target)
                 if need not in seen:
                     seen.add(need)
                     yield Variant(Spec(BUILDER, lattice, dtype, shards=shards), target, *parameters)
@@ -107,7 +107,8 @@ def _unique(recipe: Recipe, everything: list[Block], say: Callable[[str], None])
             seen.add(point)
             if point[:-1] != specs[0]:
                 # Points of one spec differ only in the innermost axis, so the spec is made once for all targets.
-                shape = {"batch": batch, "fused": fused, "shards": shards, "iterations": iterations}
+                stored = None if storage == AS_COMPUTED else storage
+                shape = {"storage": stored, "batch": batch, "fused": fused, "shards": shards, "iterations": iterations}
                 specs = (point[:-1], [Spec(operator, lattice, dtype, **shape, baked=b) for b in baked[operator]])
             for spec in specs[1]:
                 yield Variant(spec, target, *parameters)
@@ -115,11 +116,11 @@ def _unique(recipe: Recipe, everything: list[Block], say: Callable[[str], None])
 
 def _resolved(point: tuple[Any, ...], say: Callable[[str], None]) -> tuple[Any, ...]:
     """The point with values in the place of "auto"."""
-    operator, lattice, dtype, batch, fused, shards, iterations, target = point
+    operator, lattice, dtype, storage, batch, fused, shards, iterations, target = point
     if fused != AUTO and shards != AUTO:
         return point
     shape = {"operator": operator, "lattice": lattice, "dtype": dtype, "batch": batch, "iterations": iterations}
     found = resolve(fused, shards, target, shape)
     if found.line is not None:
         say(found.line)
-    return operator, lattice, dtype, batch, found.fused, found.shards, iterations, target
+    return operator, lattice, dtype, storage, batch, found.fused, found.shards, iterations, target

@@ -75,7 +75,7 @@ def _why_nothing(axes: Block, entries: dict[str, tuple[Any, ...]]) -> str:
     for axis, allowed in entries.items():
         if set(axes[axis]).isdisjoint(allowed):
             return f"axes.{axis} has no {' or '.join(spell(v) for v in allowed)}"
-    return "batch, fused, shards and iterations are 1, false, 1 and none for operators to which they mean nothing"
+    return "storage, batch, fused, shards and iterations are dtype, 1, false, 1 and none for operators to which they mean nothing"
 
 
 def _includes(recipe: Recipe) -> Iterator[Issue]:

@@ -87,6 +87,8 @@ _COUNT_ITEM = {"type": "integer", "minimum": 1}
 Operators = Annotated[tuple[str, ...], _one_or_many(values.operator), _list_schema({"type": "string", "enum": list(OPERATORS)})]
 Lattices = Annotated[tuple[Extents, ...], _one_or_many(values.lattice), _list_schema(_LATTICE_ITEM)]
 Dtypes = Annotated[tuple[str, ...], _one_or_many(values.dtype), _list_schema({"type": "string", "enum": list(DTYPES)})]
+_STORAGE_ITEM = {"type": "string", "enum": list(values.STORAGES)}
+Storages = Annotated[tuple[str, ...], _one_or_many(values.storage), _list_schema(_STORAGE_ITEM)]
 Counts = Annotated[tuple[int, ...], _one_or_many(values.count), _list_schema(_COUNT_ITEM)]
 Fused = Annotated[tuple[bool | str, ...], _one_or_many(values.fused), _list_schema({"enum": [True, False, "auto"]})]
 Shards = Annotated[tuple[int | str, ...], _one_or_many(values.shards), _list_schema({"anyOf": [_COUNT_ITEM, {"const": "auto"}]})]
@@ -111,7 +113,11 @@ class Axes(_Table):
 
     operator: Operators = Field(description="operators, observables and gauge maps")
     lattice: Lattices = Field(description='extents in the order T, Z, Y, X: "16x8x8x8" or [16, 8, 8, 8]')
-    dtype: Dtypes = Field(description="type of arithmetic, gauge links and spinors")
+    dtype: Dtypes = Field(description="type of arithmetic")
+    storage: Storages = Field(
+        default=(values.AS_COMPUTED,),
+        description='storage of links and vectors (Dirac operators and solvers on a CPU only): "dtype", "float16", "bfloat16"',
+    )
     batch: Counts = Field(default=(1,), description="right-hand sides per call (Dirac operators only)")
     fused: Fused = Field(
         default=(False,), description='per-site spin-colour blocks (Dirac operators only); "auto": where they fit, by an estimate'
@@ -134,6 +140,7 @@ class Rule(_Table):
     operator: Operators | None = None
     lattice: Lattices | None = None
     dtype: Dtypes | None = None
+    storage: Storages | None = None
     batch: Counts | None = None
     fused: Fused | None = None
     shards: Shards | None = None

@@ -14,6 +14,8 @@ from lqcd_runtime.signature import DTYPES, OPERATORS, suggest
 from lqcd_runtime.target import TARGETS
 
 AUTO = "auto"
+AS_COMPUTED = "dtype"
+STORAGES = (AS_COMPUTED, "float16", "bfloat16")
 TIME_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 MEMORY_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
@@ -39,6 +41,11 @@ def operator(value: Any) -> str:
 def dtype(value: Any) -> str:
     """A name of lqcd_runtime.signature.DTYPES: the type of arithmetic, gauge links and spinors."""
     return word(value, "dtype", DTYPES)
+
+
+def storage(value: Any) -> str:
+    """How an artifact stores links and vectors: "dtype" for what it computes in, or halves."""
+    return word(value, "storage", STORAGES)
 
 
 def target(value: Any) -> str:

@@ -153,9 +153,9 @@ class Bundle:
         """A Dirac operator over a gauge field (Gauge or complex [T,Z,Y,X,4,3,3]).
 
         mass or kappa = 1/(8+2m), csw, mu: as the operator needs. t_boundary: 1 or -1, or `phases` of T, Z, Y, X.
-        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, storage (None: as dtype), batch, fused, shards: which artifact. engine: "cpu", "neuron", or
-        "sim" for a simulated artifact, which nothing else chooses. threads: of the CPU; cores: NeuronCores that share the
-        right-hand sides, all by default. Errors: UsageError, NoVariant, CorruptError, EngineError.
+        anisotropy: xi0, (xi0, nu) or {"xi0":, "nu":}. dtype, storage (None: as dtype), batch, fused, shards: which artifact.
+        engine: "cpu", "neuron", or "sim" for a simulated artifact, which nothing else chooses. threads: of the CPU; cores:
+        NeuronCores that share the right-hand sides, all by default. Errors: UsageError, NoVariant, CorruptError, EngineError.
         """
         from lqcd_runtime.inputs import resolve
         from lqcd_runtime.operator_choice import Running, lattice_of, operator

@@ -10,7 +10,7 @@ from lqcd_runtime.arrays import address
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.engines.cpu import GAUGE, CpuArtifact, doubles
 from lqcd_runtime.engines.memory import Buffer
-from lqcd_runtime.errors import EngineError
+from lqcd_runtime.errors import EngineError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lqcd_runtime.inputs import Inputs
+
+
+# Links carry the factor of the hop; outside these a float16 loses digits or overflows.
+FLOAT16_SCALES = (2.0**-10, 2.0**14)
 
 
 class PackedGauge:
@@ -46,7 +50,8 @@ def pack_gauge(
 ) -> PackedGauge:
     """The links in the layout of `artifact`, packed by itself or, for a fused one, by its builder.
 
-    cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree.
+    cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree, UsageError
+    for an anisotropy that takes links stored as float16 out of its range.
     """
     packer = builder or artifact
     size = artifact.bytes_of(GAUGE)
@@ -59,6 +64,12 @@ def pack_gauge(
         )
     shards = artifact.entry.spec.shards
     scale, phase = inputs.scale(), inputs.phase()
+    least, most = FLOAT16_SCALES
+    if artifact.entry.spec.storage == "float16" and not all(least <= abs(s) <= most for s in scale):
+        raise UsageError(
+            f"artifact {artifact.entry.name}: the anisotropy takes links out of the range of float16",
+            expected=f"hop factors from {least} to {most}", found=list(scale), hint="storage='bfloat16' has float32's range",
+        )  # fmt: skip
     key = (
         artifact.layout,
         size,

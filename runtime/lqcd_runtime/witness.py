@@ -51,7 +51,8 @@ class Witness:
     def make(cls, spec: Spec, rows: Any, seed: int = SEED, error: tuple[float, float, float] | None = None) -> Witness:
         """Witness of a spec from the judge's `summary(question(spec), answers)`; rows is None for a builder.
 
-        error: for a solver, the judge's bounds on a component, in units of the arithmetic's rounding and of the storage's, and its size.
+        error: for a solver, the judge's bounds on a component, in units of the arithmetic's and of the storage's rounding, and
+        its size.
 
         Errors: UsageError where rows are absent, have the wrong shape or are not finite.
         """

@@ -89,6 +89,14 @@ class Artifact:
         self.library.lqcd_pool_free(pool)
         return out
 
+    def unpacked(self, psi: Any) -> Any:
+        """What is left of a spinor field that is packed and unpacked. One slab, no operator that changes the layout."""
+        psi = np.ascontiguousarray(psi, COMPLEX[self.spec.dtype])
+        out, packed = np.full_like(psi, np.nan), self.buffer(1)
+        assert self.library.lqcd_pack_spinor(packed.ctypes.data, psi.ctypes.data, 0, None) == 0
+        assert self.library.lqcd_unpack_spinor(out.ctypes.data, packed.ctypes.data, 0, None) == 0
+        return out
+
     def _slab(self, out: Any, links: Any, psi: Any, numbers: Any, slab: int, pool: Any) -> None:
         scalars, scale, phase = (n.ctypes.data for n in numbers)
         gauge, inner, outer, work, clover = (self.buffer(what) for what in range(5))

@@ -31,12 +31,12 @@ RUN_PART = ("pool.hpp", "    if (first < last) function(context, first, last);")
 LAST_ITEM = "    if (first < last) function(context, first, last - (index == threads - 1 && last - first > 1));"
 RE = "-0.5 * scale[mu] * (last ? phase[2 * mu] : 1.0)"
 IM = "-0.5 * scale[mu] * (last ? phase[2 * mu + 1] : 0.0)"
-COMPONENT = ("spinors.hpp", "to[k] = from[k * kLanes];")
+COMPONENT = ("spinors.hpp", "at[k] = v[k][lane];")
 
 
 def one_component(factor: float, column: int) -> str:
     """The real part of one component at one site of one right-hand side."""
-    return f"to[k] = from[k * kLanes] * real(rhs == {column} && index == 37 && k == 8 ? {factor} : 1.0);"
+    return f"at[k] = v[k][lane] * real(rhs == {column} && to[lane] == psi + 37 * kSpinor && k == 8 ? {factor} : 1.0);"
 
 
 # name: (spec, file, text, text in its place, what the refusal says)

@@ -24,6 +24,8 @@ CG_COUNTS = {1: {1e-6: 120, 1e-8: 196, 1e-10: 233}, -1: {1e-6: 98, 1e-8: 125, 1e
 SPECS = [Spec(f"wilson{form}", LATTICE, batch=4) for form in ("", "_dagger", "_normal")]
 SPECS += [Spec(word, LATTICE, "float32", batch=4) for word in ("wilson", "wilson_schur_cg", "wilson_schur_bicgstab")]
 SPECS += [Spec(word, LATTICE, batch=4) for word in ("wilson_cg", "wilson_schur_cg")]
+HALVES = ("float16", "bfloat16")
+SPECS += [Spec(word, LATTICE, "float32", storage=s, batch=4) for word in ("wilson_schur_cg", "wilson_bicgstab") for s in HALVES]
 
 pytestmark = pytest.mark.data
 
@@ -226,3 +228,30 @@ def test_memory_is_predicted_and_a_solve_that_does_not_fit_says_so(D: Any, b: An
     monkeypatch.undo()
     free = memory_use.available()
     assert free is None or free > 1 << 20
+
+
+@pytest.mark.parametrize("storage", HALVES)
+@pytest.mark.parametrize("even_odd", [True, False])
+def test_vectors_in_halves_reach_the_true_residual(D: Any, b: Any, storage: str, even_odd: bool) -> None:
+    """Every round gains a few bits; the residual that counts is float64's."""
+    x, info = lqcd.solve(D, b, tol=1e-10, precision="mixed", storage=storage, method="cg" if even_odd else "bicgstab")
+    assert storage in info.engine and info.converged
+    assert residuals(D, x, b).max() <= 1e-10
+
+
+def test_halves_are_never_taken_unasked_and_never_replaced(D: Any, b: Any) -> None:
+    assert "store" not in lqcd.solve(D, b, tol=1e-8, precision="mixed")[1].engine
+    with pytest.raises(NoVariant, match=r"wilson_schur_bicgstab-8x4x4x4-f32-store\.float16-b4"):
+        lqcd.solve(D, b, precision="mixed", storage="float16", method="bicgstab", even_odd=True)
+    with pytest.raises(UsageError, match="precision='mixed'"):
+        lqcd.solve(D, b, storage="float16")
+    with pytest.raises(UsageError, match="precision='mixed'"):
+        lqcd.solve(D, b, precision="mixed", compiled=False, storage="float16")
+
+
+def test_halves_say_where_they_stagnate(D: Any, b: Any) -> None:
+    """Beyond float64 there is nothing to reach, and nothing is claimed."""
+    x, info = lqcd.solve(D, b[:1], tol=1e-17, precision="mixed", storage="bfloat16", max_iterations=3000)
+    column = info.columns[0]
+    assert column.reason == "stagnated" and column.note and 1e-17 < column.final_residual < 1e-13
+    assert column.final_residual == pytest.approx(residuals(D, x, b[:1])[0], rel=0.5)

@@ -13,7 +13,7 @@ from lqcd_aot.keys import COMPONENTS, build_key
 from lqcd_aot.program import Program, program_for
 from lqcd_aot.recipe import NOT_IN_KEY, Recipe, Variant, expand
 from lqcd_aot.recipe.schema import Axes, Build, Constants, Rule
-from lqcd_runtime.signature import Spec
+from lqcd_runtime.signature import CPU_STORAGES, Spec
 
 BASE: dict[str, Any] = {
     "schema": 1,
@@ -32,7 +32,7 @@ BASE: dict[str, Any] = {
     "constants": {"policy": "baked", "mass": [0.1], "mu": [0.2]},
     "exclude": [{"operator": "twisted", "batch": 4}, {"operator": "twisted", "fused": True},
                 {"operator": "wilson_cg_chunk", "iterations": 4}],
-    "include": [{"operator": "clover", "batch": 1, "fused": False}],
+    "include": [{"operator": "clover", "batch": 1, "fused": False, "dtype": "float32"}],
     "build": {"timeout": "60 s", "memory": "1 GiB", "salt": ""},
 }
 
@@ -48,6 +48,7 @@ FLIPS: dict[str, tuple[tuple[str | int, ...], Any]] = {
     "Axes.operator": (("axes", "operator"), ["wilson_dagger", "twisted", "plaquette", "wilson_cg_chunk"]),
     "Axes.lattice": (("axes", "lattice"), ["8x4x4x4", "4x4x4x8"]),
     "Axes.dtype": (("axes", "dtype"), ["float64"]),
+    "Axes.storage": (("axes", "storage"), ["dtype", "float16"]),
     "Axes.batch": (("axes", "batch"), [1, 4, 8]),
     "Axes.fused": (("axes", "fused"), [False, True]),
     "Axes.shards": (("axes", "shards"), [1, 4]),
@@ -64,6 +65,7 @@ FLIPS: dict[str, tuple[tuple[str | int, ...], Any]] = {
     "Rule.operator": (("exclude", 0, "operator"), "wilson"),
     "Rule.lattice": (("exclude", 0, "lattice"), "8x4x4x4"),
     "Rule.dtype": (("exclude", 0, "dtype"), "float32"),
+    "Rule.storage": (("include", 0, "storage"), "bfloat16"),
     "Rule.batch": (("exclude", 0, "batch"), 1),
     "Rule.fused": (("include", 0), {"operator": "wilson", "fused": True}),
     "Rule.shards": (("exclude", 0, "shards"), 2),
@@ -85,8 +87,9 @@ def flipped(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 
 
 def program_of(spec: Spec, target: str) -> Program:
-    """The CPU program, and a stand-in for the one kind that no CPU program expresses."""
-    return Program((), (("NAME", spec.name),), "chunk") if spec.kind == "chunk" else program_for(spec, target)
+    """The CPU program, and a stand-in for what no CPU program expresses."""
+    stand_in = spec.kind == "chunk" or spec.storage not in CPU_STORAGES[spec.dtype]
+    return Program((), (("NAME", spec.name),), "none") if stand_in else program_for(spec, target)
 
 
 def outcome(table: dict[str, Any]) -> tuple[list[str | None], list[bytes]]:

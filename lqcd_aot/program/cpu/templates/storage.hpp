@@ -94,15 +94,16 @@ LQCD_INLINE const Vector* load_spinor(LoadedSpinor& place, const Vector* stored)
 }
 
 #if defined(LQCD_STORAGE_float16)
-// The power of two at or below the largest component of a lane, at least 2^-100: with it every component is below 2. An infinite
-// component makes the scale infinite, and with it the site.
+// The power of two at or below the largest component of a lane, from 2^-100 to 2^126: so divided every component is below 4. NaN
+// and infinity stay what they are.
 LQCD_INLINE Bits scale_bits(const Vector* v) {
   Bits largest = Bits{} + 0x0d800000;
   LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) {
     const Bits size = (Bits)v[k] & 0x7f800000;
     largest = size > largest ? size : largest;
   }
-  return largest;
+  const Bits most = Bits{} + 0x7e800000;  // the largest power whose inverse is a normal number too
+  return largest > most ? most : largest;
 }
 #endif
 
@@ -112,11 +113,11 @@ LQCD_INLINE void store_spinor(Vector* stored, const Vector* v) {
   auto* halves = reinterpret_cast<Halves*>(stored);
   const Bits scale = scale_bits(v);
   const Vector inverse = (Vector)(0x7f000000 - scale);  // 1/2^e exactly
-  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) halves[k] = narrow_half(v[k] * inverse);
-  stored[kSpinor / 2] = (Vector)scale;
+  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<Stream>(halves + k, narrow_half(v[k] * inverse));
+  store<Stream>(stored + kSpinor / 2, (Vector)scale);
 #elif defined(LQCD_STORAGE_bfloat16)
   auto* halves = reinterpret_cast<Halves*>(stored);
-  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) halves[k] = narrow_half(v[k]);
+  LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<Stream>(halves + k, narrow_half(v[k]));
 #else
   LQCD_UNROLL for (int k = 0; k < kSpinor; ++k) store<Stream>(stored + k, v[k]);
 #endif
