@@ -50,8 +50,8 @@ def pack_gauge(
 ) -> PackedGauge:
     """The links in the layout of `artifact`, packed by itself or, for a fused one, by its builder.
 
-    cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree, UsageError
-    for an anisotropy that takes links stored as float16 out of its range.
+    cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree,
+    UsageError for an anisotropy that takes links stored as float16 out of its range.
     """
     packer = builder or artifact
     size = artifact.bytes_of(GAUGE)

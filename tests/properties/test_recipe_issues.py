@@ -84,7 +84,7 @@ CASES = [
     ('salt = ""', "[[exclude]]\nbatsh = 1", "r.toml:16:1: unknown key 'batsh', did you mean 'batch'?"),
     ('salt = ""', "[[exclude]]", "r.toml:15:1: an [[exclude]] without entries would drop everything"),
     ('salt = ""', "[[exclude]]\nbatch = 4", "r.toml:15:1: matches no variant of [axes]; axes.batch has no 4"),
-    ('salt = ""', '[[exclude]]\noperator = "plaquette"\nbatch = 12', "r.toml:15:1: matches no variant of [axes]; storage, batch,"),
+    ('salt = ""', '[[exclude]]\noperator = "plaquette"\nbatch = 12', "r.toml:15:1: matches no variant of [axes]; storage,"),
     ('salt = ""', "[[exclude]]\nbatch = [1, 12]", "r.toml:15:1: the [[exclude]] rules leave no variant"),
     ('salt = ""', "[[include]]", "r.toml:15:1: an [[include]] without entries adds nothing"),
     ('salt = ""', "[[include]]\nbatch = 12", "r.toml:15:1: adds no variant that [axes] or an earlier [[include]] does not have"),
