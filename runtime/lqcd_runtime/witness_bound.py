@@ -10,6 +10,9 @@ sqrt(3); |psi| <= sqrt(2) per component, so a colour vector has length <= sqrt(6
 
     hop      per direction 1/2 (|U| |psi_s| + |U| |psi_s'|) <= sqrt(3) a (a = sqrt 2): eight of them, S = 8 sqrt(3) a
              path: link 1, phase and scale 3, spinor 1, spin projection 1, colour sum 6, directions 8, diagonal 2 -> 22
+    fused    rows of the 12x12 blocks have 6 entries that are not zero; a zero times anything is added without rounding. One sum runs
+             over 8 directions, 6 entries, 2 products: path: link 1, phase and scale 3, spinor 1, product 1, 95 more additions,
+             diagonal 2 -> 103
     clover   F = sum of 4 leaves of 4 links - h.c. over 8: row of |F| <= 3 sqrt 3; csw/2, six planes, one spin column each:
              S = 27 csw a;  path: links 4, products 18, leaves 5, scale 1, planes 6, spinor 1, 12-term sum 24, hop 2 -> 61
     twisted  i mu g5: S = mu a; path + 2
@@ -26,6 +29,9 @@ likely   The worst case would excuse mistakes: with 8 bits any, with 24 bits tho
 stored   Halves round what is stored, not what is computed: in a sweep the link and the spinor it reads, and what it writes for
          the next one. n sweeps (1; 2 for a normal or Schur operator, 4 for both) have 2 n + 1 such roundings u_s on a path,
          beside the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more.
+         An addition of a sum of n terms rounds a partial sum only, in the mean j/n of R^2 at the j-th: the 96 terms of a fused
+         row count (n + 1)/2 - 1/n = 48.5, not 95, where all directions are alike; terms of T come first and are larger where
+         r < 1, so in general the mean of partial sums below. With the 8 others K = 56.5.
 chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its singular values in [m, 8+m], schur in
          [d - 16/d, d + 16/d]: with the witness's m = 4 at least s = 4 or 6. A rounding of an iteration is at most that of A p,
          relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
@@ -59,6 +65,8 @@ if TYPE_CHECKING:
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 _AMPLITUDE = math.sqrt(2.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
+# Of a row of fused blocks: additions for each axis (two directions, six entries, two products), and roundings that are no addition.
+_FUSED_AXIS, _FUSED_OTHERS = 24, 8
 _DEVIATIONS = 8.0
 _MEAN_SQUARE = 2.0 / 3.0
 
@@ -84,13 +92,26 @@ def loop_path(links: int) -> int:
     return links + 11 * (links - 1) + 3
 
 
-def dirac(operator: str, inputs: Mapping[str, float], ratio: float = 1.0) -> tuple[float, float]:
+def fused_sum(ratio: float) -> float:
+    """Roundings of the 96 terms of a row of fused blocks, each relative to the whole sum: sum_j |partial sum j|^2 / |sum|^2, j > 1.
+
+    A term of T has mean square 1 in common units, one of Z, Y, X ratio^2; T comes first.
+    """
+    squares = [1.0] * _FUSED_AXIS + [ratio**2] * (3 * _FUSED_AXIS)
+    partial, grown = 0.0, []
+    for square in squares:
+        partial += square
+        grown.append(partial)
+    return sum(grown[1:]) / partial
+
+
+def dirac(operator: str, inputs: Mapping[str, float], ratio: float = 1.0, *, fused: bool = False) -> tuple[float, float]:
     """(K, S) of one output component. inputs: mass, csw, mu as far as the operator has them; ratio: nu/xi0."""
     family = _family(operator)
     diagonal = 0.0 if family == "wilson_hop" else abs(diagonal_of(inputs, ratio))
     hop = 2.0 * math.sqrt(3.0) * _hop_norm(ratio)
     csw, mu = abs(inputs.get("csw", 0.0)), abs(inputs.get("mu", 0.0))
-    path, scale = float(_HOP_PATH), diagonal + hop
+    path, scale = float(_FUSED_OTHERS + 4 * _FUSED_AXIS - 1 if fused else _HOP_PATH), diagonal + hop
     if family == "twisted":
         path, scale = path + 2, scale + mu
     elif family == "clover":
@@ -110,9 +131,16 @@ def _family(operator: str) -> str:
     return operator.removesuffix("_dagger").removesuffix("_normal")
 
 
-def dirac_likely(operator: str, inputs: Mapping[str, float], ratio: float = 1.0) -> tuple[float, float]:
+def _likely_path(operator: str, inputs: Mapping[str, float], ratio: float, fused: bool) -> float:
+    """K of roundings that add up like their squares."""
+    if fused:
+        return (2 if operator.endswith("_normal") else 1) * (_FUSED_OTHERS + fused_sum(ratio))
+    return dirac(operator, inputs, ratio)[0]
+
+
+def dirac_likely(operator: str, inputs: Mapping[str, float], ratio: float = 1.0, *, fused: bool = False) -> tuple[float, float]:
     """(8 sqrt(K), R): the same where roundings are taken to be independent. R: root mean square of one output component."""
-    path, _ = dirac(operator, inputs, ratio)
+    path = _likely_path(operator, inputs, ratio, fused)
     family = _family(operator)
     diagonal = 0.0 if family == "wilson_hop" else diagonal_of(inputs, ratio)
     csw, mu, hop = inputs.get("csw", 0.0), inputs.get("mu", 0.0), 1.0 + 3.0 * ratio**2
@@ -132,11 +160,11 @@ def stored_path(operator: str) -> float:
 
 
 def chunk(
-    operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int, ratio: float = 1.0
+    operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int, ratio: float = 1.0, *, fused: bool = False
 ) -> tuple[float, float]:
     """(8 sqrt(k K) times the amplification, scale) of one component of the solution after `iterations` steps."""
     normal = OPERATORS[operator]["solves"]
-    path, _ = dirac(normal, inputs, ratio)
+    path = _likely_path(normal, inputs, ratio, fused)
     _, largest = dirac(normal.removesuffix("_normal"), inputs, ratio)
     diagonal, hop = diagonal_of(inputs, ratio), _hop_norm(ratio)
     least = diagonal - hop if normal == "wilson_normal" else diagonal - hop**2 / diagonal
@@ -182,17 +210,17 @@ def gauge_map(operator: str, inputs: Mapping[str, float]) -> tuple[float, float]
 
 def bound_and_scale(
     kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str, iterations: int = 0,
-    ratio: float = 1.0,
+    ratio: float = 1.0, *, fused: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """(bound on the relative error, S). The bound is K (u + 2^-53), for observables with the sum over sites in double."""
     u = UNIT[dtype] + UNIT["float64"]
     if kind == "dirac" and dtype == "bfloat16":
-        return likely_bound_and_scale(kind, operator, lattice, inputs, dtype, iterations, ratio)
+        return likely_bound_and_scale(kind, operator, lattice, inputs, dtype, iterations, ratio, fused=fused)
     if kind == "chunk":
-        path, scale = chunk(operator, lattice, inputs, iterations, ratio)
+        path, scale = chunk(operator, lattice, inputs, iterations, ratio, fused=fused)
         return path * u, scale
     if kind == "dirac":
-        path, scale = dirac(operator, inputs, ratio)
+        path, scale = dirac(operator, inputs, ratio, fused=fused)
         return path * u + 64 * UNIT["float64"], scale
     if kind == "observable":
         path, scale = observable(operator, lattice, inputs)
@@ -203,11 +231,11 @@ def bound_and_scale(
 
 def likely_bound_and_scale(
     kind: str, operator: str, lattice: Sequence[int], inputs: Mapping[str, float], dtype: str, iterations: int, ratio: float,
-    storage: str | None = None,
+    storage: str | None = None, *, fused: bool = False,
 ) -> tuple[float, float]:  # fmt: skip
     """What a witness is compared with: for Dirac operators the likely bound, else `bound_and_scale`."""
     if kind != "dirac":
-        return bound_and_scale(kind, operator, lattice, inputs, dtype, iterations, ratio)
-    path, scale = dirac_likely(operator, inputs, ratio)
+        return bound_and_scale(kind, operator, lattice, inputs, dtype, iterations, ratio, fused=fused)
+    path, scale = dirac_likely(operator, inputs, ratio, fused=fused)
     stored = _DEVIATIONS * math.sqrt(stored_path(operator)) * UNIT[storage] if storage not in (None, dtype) else 0.0
     return path * (UNIT[dtype] + UNIT["float64"]) + stored + 64 * UNIT["float64"], scale
