@@ -255,3 +255,15 @@ def test_halves_say_where_they_stagnate(D: Any, b: Any) -> None:
     column = info.columns[0]
     assert column.reason == "stagnated" and column.note and 1e-17 < column.final_residual < 1e-13
     assert column.final_residual == pytest.approx(residuals(D, x, b[:1])[0], rel=0.5)
+
+
+@pytest.mark.parametrize("name", ["milc/lat.sample.l4448", "pyquda/weak_field.lime"])
+@pytest.mark.parametrize("storage", HALVES)
+def test_halves_reach_the_true_residual_on_configurations_of_others(
+    built: Path, data_dir: Path, b: Any, name: str, storage: str
+) -> None:
+    with lqcd.open(built) as bundle:
+        D = bundle.operator("wilson", gauge=lqcd.load_gauge(data_dir / name), mass=0.02, t_boundary=-1, batch=4)
+        x, info = lqcd.solve(D, b[:4], tol=1e-10, precision="mixed", storage=storage)
+        assert storage in info.engine and info.converged
+        assert residuals(D, x, b[:4]).max() <= 1e-10
