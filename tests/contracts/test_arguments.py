@@ -29,7 +29,7 @@ NO_NUMBERS = ["0.1", b"1", True, False, np.True_, None, 1 + 0j, np.complex128(1)
               object(), float("nan"), np.float32("inf"), torch.tensor(True), torch.tensor([0.1])]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda v: type(v).__name__)
 def test_what_is_no_number_is_taken_for_none(value: Any) -> None:
     with pytest.raises(UsageError, match=r"x: is not a finite number"):
         real(value, "x")
