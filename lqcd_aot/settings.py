@@ -7,15 +7,21 @@
     LQCD_AOT_NEURON_CC  neuronx-cc in place of the one on PATH, or "sim" (default: none)
     LQCD_AOT_CONFIG  own keys and trusted signers       (default: $XDG_CONFIG_HOME/lqcd-aot or ~/.config/lqcd-aot)
 
-A misspelt LQCD_AOT_* variable is an error, never ignored. None of these enters a key.
+MPLCONFIGDIR and XDG_CACHE_HOME, which matplotlib and fontconfig read, are replaced while matplotlib is imported where what they
+name cannot be written. A misspelt LQCD_AOT_* variable is an error, never ignored. None of these enters a key.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from lqcd_runtime.errors import UsageError
+from lqcd_runtime.errors import LqcdError, UsageError
 from lqcd_runtime.signature import suggest
 
 KNOWN = ("LQCD_AOT_STORE", "LQCD_AOT_SYSTEM_STORE", "LQCD_AOT_CACHE", "LQCD_AOT_CC", "LQCD_AOT_NEURON_CC", "LQCD_AOT_CONFIG")
@@ -38,7 +44,7 @@ def cache_dir() -> Path:
     if own:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "lqcd-aot"
+    return (Path(base) if base else _home() / ".cache") / "lqcd-aot"
 
 
 def default_store() -> Path:
@@ -53,7 +59,63 @@ def config_dir() -> Path:
     if own:
         return Path(own)
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "lqcd-aot"
+    return (Path(base) if base else _home() / ".config") / "lqcd-aot"
+
+
+def _home() -> Path:
+    """The user's home; of a user without one (HOME unset, a number the system does not know) the folder that never exists."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
+@contextlib.contextmanager
+def plotting_folders() -> Iterator[None]:
+    """While matplotlib is imported: it and fontconfig keep caches where the user has them, else in a folder of this process.
+
+    Without that both warn, at every start, of a home that is read-only or absent. matplotlib remembers its folder, so the private
+    one lives as long as the process. Errors: LqcdError where not even a temporary folder can be made.
+    """
+    configs = Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
+    private = {}
+    if not os.environ.get("MPLCONFIGDIR") and not (_writable(configs / "matplotlib") and _writable(caches / "matplotlib")):
+        private["MPLCONFIGDIR"] = "matplotlib"
+    if not _writable(caches):
+        private["XDG_CACHE_HOME"] = "cache"
+    before = {name: os.environ.get(name) for name in private}
+    try:
+        if private:
+            folder = _private_folder()
+            for name, part in private.items():
+                (folder / part).mkdir()
+                os.environ[name] = str(folder / part)
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _writable(folder: Path) -> bool:
+    """Whether the folder is there, made now if need be, and can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def _private_folder() -> Path:
+    try:
+        folder = tempfile.mkdtemp(prefix="lqcd-plot-")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise LqcdError("plot: no folder can be made for the caches of matplotlib", found=reason, hint="TMPDIR=FOLDER") from None
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def system_stores() -> tuple[str, ...]:

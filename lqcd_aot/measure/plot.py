@@ -6,9 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lqcd_aot.measure.hdf5 import written_whole
+from lqcd_aot.settings import plotting_folders
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def _pyplot() -> Any:
+    """matplotlib without a display and without remarks on its caches: only the result is the user's concern."""
+    import logging
+
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    log.setLevel(logging.ERROR)  # "building the font cache; this may take a moment"
+    try:
+        with plotting_folders():
+            import matplotlib
+
+            matplotlib.use("agg")
+            from matplotlib import pyplot
+    finally:
+        log.setLevel(level)
+    return pyplot
 
 
 def plot_pion(path: Path, correlator: NDArray[Any], *, title: str) -> None:
@@ -16,14 +35,11 @@ def plot_pion(path: Path, correlator: NDArray[Any], *, title: str) -> None:
 
     correlator: real [T]. Errors: LqcdError where `path` cannot be written. Source: lqcd_runtime.effective_mass.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
     import numpy as np
-    from matplotlib import pyplot as plt
 
     from lqcd_runtime.observables.correlators import effective_mass
 
+    plt = _pyplot()
     c = np.asarray(correlator).real
     times = np.arange(len(c))
     figure, (top, bottom) = plt.subplots(2, 1, figsize=(7.0, 6.5), sharex=True, height_ratios=(3, 2), layout="constrained")
