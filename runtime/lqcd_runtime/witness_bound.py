@@ -10,9 +10,9 @@ sqrt(3); |psi| <= sqrt(2) per component, so a colour vector has length <= sqrt(6
 
     hop      per direction 1/2 (|U| |psi_s| + |U| |psi_s'|) <= sqrt(3) a (a = sqrt 2): eight of them, S = 8 sqrt(3) a
              path: link 1, phase and scale 3, spinor 1, spin projection 1, colour sum 6, directions 8, diagonal 2 -> 22
-    fused    rows of the 12x12 blocks have 6 entries that are not zero; a zero times anything is added without rounding. One sum runs
-             over 8 directions, 6 entries, 2 products: path: link 1, phase and scale 3, spinor 1, product 1, 95 more additions,
-             diagonal 2 -> 103
+    fused    rows of the 12x12 blocks have 6 entries that are not zero; zeros are multiplied and added without rounding. One sum
+             runs over 8 directions, 6 entries, 2 products; path: link 1, phase and scale 3, spinor 1, product 1, 95 more
+             additions, diagonal 2 -> 103
     clover   F = sum of 4 leaves of 4 links - h.c. over 8: row of |F| <= 3 sqrt 3; csw/2, six planes, one spin column each:
              S = 27 csw a;  path: links 4, products 18, leaves 5, scale 1, planes 6, spinor 1, 12-term sum 24, hop 2 -> 61
     twisted  i mu g5: S = mu a; path + 2
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 _AMPLITUDE = math.sqrt(2.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
-# Of a row of fused blocks: additions for each axis (two directions, six entries, two products), and roundings that are no addition.
+# Of a row of fused blocks: additions for each axis (two directions, six entries, two products), and the other roundings.
 _FUSED_AXIS, _FUSED_OTHERS = 24, 8
 _DEVIATIONS = 8.0
 _MEAN_SQUARE = 2.0 / 3.0
@@ -93,7 +93,7 @@ def loop_path(links: int) -> int:
 
 
 def fused_sum(ratio: float) -> float:
-    """Roundings of the 96 terms of a row of fused blocks, each relative to the whole sum: sum_j |partial sum j|^2 / |sum|^2, j > 1.
+    """Additions of a row of fused blocks, weighted as squares: the sum over j > 1 of |partial sum of j terms|^2 / |whole sum|^2.
 
     A term of T has mean square 1 in common units, one of Z, Y, X ratio^2; T comes first.
     """
@@ -160,8 +160,9 @@ def stored_path(operator: str) -> float:
 
 
 def chunk(
-    operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int, ratio: float = 1.0, *, fused: bool = False
-) -> tuple[float, float]:
+    operator: str, lattice: Sequence[int], inputs: Mapping[str, float], iterations: int, ratio: float = 1.0, *,
+    fused: bool = False,
+) -> tuple[float, float]:  # fmt: skip
     """(8 sqrt(k K) times the amplification, scale) of one component of the solution after `iterations` steps."""
     normal = OPERATORS[operator]["solves"]
     path = _likely_path(normal, inputs, ratio, fused)

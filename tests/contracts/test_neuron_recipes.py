@@ -97,7 +97,7 @@ def test_xla_agrees_with_complex128(spec: Spec, judge: Judge) -> None:
     made = artifact(spec, judge)
     builder = artifact(builder_spec(spec), judge) if spec.fused else None
     outcome = replay(made.entry, made, builder)
-    assert outcome.passed and 0 < outcome.worst <= outcome.bound < 0.25, str(outcome)
+    assert outcome.passed and 0 < outcome.worst <= outcome.bound < 0.3, str(outcome)
 
 
 def test_pypi_cannot_satisfy_the_extra() -> None:
