@@ -26,12 +26,12 @@ likely   The worst case would excuse mistakes: with 8 bits any, with 24 bits tho
          Witnesses of Dirac operators use this. R of the output: |psi|^2 is 2/3 on average, each of the four directions of the
          hop is an isometry, so R^2 = 2/3 (diagonal^2 + 1 + 3 r^2), r = nu/xi0; clover adds 0.2 csw^2 (six planes, F of four
          leaves), twisted mu^2; schur: 2/3 (d^2 + (1 + 3 r^2)^2/d^2). Roundings that an inverse amplifies by c count c^2 times.
-stored   Halves round what is stored, not what is computed: in a sweep the link and the spinor it reads, and what it writes for
-         the next one. n sweeps (1; 2 for a normal or Schur operator, 4 for both) have 2 n + 1 such roundings u_s on a path,
-         beside the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more.
          An addition of a sum of n terms rounds a partial sum only, in the mean j/n of R^2 at the j-th: the 96 terms of a fused
          row count (n + 1)/2 - 1/n = 48.5, not 95, where all directions are alike; terms of T come first and are larger where
          r < 1, so in general the mean of partial sums below. With the 8 others K = 56.5.
+stored   Halves round what is stored, not what is computed: in a sweep the link and the spinor it reads, and what it writes for
+         the next one. n sweeps (1; 2 for a normal or Schur operator, 4 for both) have 2 n + 1 such roundings u_s on a path,
+         beside the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more.
 chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its singular values in [m, 8+m], schur in
          [d - 16/d, d + 16/d]: with the witness's m = 4 at least s = 4 or 6. A rounding of an iteration is at most that of A p,
          relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
