@@ -25,7 +25,7 @@ SPINOR = {"lqcd_pack_spinor", "lqcd_unpack_spinor", "lqcd_apply"}
 REFUSED = [
     (Spec("wilson", LATTICE), "trn2", "no double precision"),
     (Spec("wilson", LATTICE, nc=2), "x86-64-v3", "three colours"),
-    (Spec("wilson", LATTICE, "float32", storage="float64"), "x86-64-v3", "stores what it computes in"),
+    (Spec("wilson", LATTICE, "float32", storage="float64"), "x86-64-v3", "do not store float32 as float64"),
     (Spec("wilson", LATTICE, "bfloat16"), "x86-64-v3", "do not compute in bfloat16"),
     (Spec("wilson_cg_chunk", LATTICE, iterations=8), "x86-64-v3", "needs no chunks"),
     (Spec("wilson", (99999, 99999, 4, 4)), "x86-64-v3", "too large"),
