@@ -44,7 +44,7 @@ def test_no_module_hides_a_function_of_the_door() -> None:
 def test_importing_the_door_loads_neither_numpy_nor_json_nor_itself() -> None:
     code = "import sys; before = set(sys.modules); import lqcd_runtime; print(*sorted(set(sys.modules) - before))"
     out = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert out == ["lqcd_runtime"]
+    assert set(out) - {"__future__"} == {"lqcd_runtime"}  # __future__ is there before where an import hook took it
 
 
 def test_opening_and_selecting_load_no_numpy(bundle: Path) -> None:
