@@ -37,7 +37,9 @@ class Scale(NamedTuple):
         """1, 2, 5, 10, ... within the axis."""
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         every = [m * 10.0**n for n in range(first, last + 1) for m in (1, 2, 5)]
-        return [t for t in every if self.low * 0.999 <= t <= self.high * 1.001]
+        # Half a unit of the picture for rounding, whatever the length of the axis.
+        near, far = sorted((self.start, self.end))
+        return [t for t in every if near - 0.5 <= self(t) <= far + 0.5]
 
 
 def spread_out(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lqcd_aot.bench import peer, plot, series
@@ -304,6 +304,7 @@ def test_labels_keep_their_order_and_never_touch(wanted: list[float]) -> None:
         assert all(-1e-9 <= place <= 400 + 1e-9 for place in places)
 
 
+@example(0.005004901672428024, 1.5)
 @given(st.floats(1e-3, 1e3), st.floats(1.5, 1e4))
 def test_an_axis_maps_its_ends_and_ticks_lie_between(low: float, factor: float) -> None:
     scale = plot.Scale(low, low * factor, 50, 650)
