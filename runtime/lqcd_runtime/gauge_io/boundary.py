@@ -5,7 +5,7 @@ apply that sign in the operator, and so does this one (`t_boundary`); some write
 for 3x3, so determinants tell the two apart, and a sign counted twice or not at all can be refused.
 
 Owns that decision and the words of `load_gauge(boundary=)`. Knows no file format.
-Source: the readers of Grid, MILC and QDP++, which report BOUNDARY_1..4 of NERSC headers and leave the links as they are.
+Source: the NERSC reader of Grid, which reports BOUNDARY_1..4 and leaves the links as they are.
 """
 
 from __future__ import annotations
