@@ -80,6 +80,7 @@ def test_pinning_is_asked_for_by_a_setting(codes: dict[Spec, bytes], monkeypatch
 
 def test_five_hundred_loads_leave_nothing(codes: dict[Spec, bytes]) -> None:
     entry = tiny_entry(SPEC, codes[SPEC])
+    other = left_behind()  # what earlier tests of this process hold, such as the measuring loops of the bench
     apply_entry(load(codes[SPEC], entry), threads=2)
     before, lines = left_behind(), len(Path("/proc/self/maps").read_bytes().splitlines())
     for _ in range(500):
@@ -88,7 +89,7 @@ def test_five_hundred_loads_leave_nothing(codes: dict[Spec, bytes]) -> None:
         apply_entry(artifact, threads=3)
         del artifact
     assert left_behind() == before
-    assert before["lqcd mappings"] == [] and before["files"] == []
+    assert before["lqcd mappings"] == other["lqcd mappings"] and before["files"] == other["files"]
     # The allocator may keep an arena; 500 leaked libraries would be 2,000 mappings.
     assert len(Path("/proc/self/maps").read_bytes().splitlines()) <= lines + 20
 
