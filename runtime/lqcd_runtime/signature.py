@@ -22,8 +22,10 @@ DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16"}
 # What the arithmetic of each kind of machine offers; a CPU has no bfloat16 templates, a NeuronCore no double precision.
 CPU_DTYPES = ("float32", "float64")
 NEURON_DTYPES = ("float32", "bfloat16")
-# How a CPU artifact may store links and spinors beside what it computes in: halves, for Dirac operators and solvers.
-CPU_STORAGES = {"float32": ("float32", "float16", "bfloat16"), "float64": ("float64",)}
+# How a CPU artifact may store links and spinors beside what it computes in, for Dirac operators and solvers: halves, or links
+# without their third row.
+TWO_ROWS = {"float32": "float32_12", "float64": "float64_12"}
+CPU_STORAGES = {"float32": ("float32", "float16", "bfloat16", TWO_ROWS["float32"]), "float64": ("float64", TWO_ROWS["float64"])}
 STORED_KINDS = ("dirac", "solver")
 EXTERNAL = "external"
 

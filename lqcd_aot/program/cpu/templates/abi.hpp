@@ -17,7 +17,7 @@ namespace lqcd {
 
 inline constexpr int32_t kAbi = 1;
 
-enum Status : int32_t { kOk = 0, kBadArgument = 2 };
+enum Status : int32_t { kOk = 0, kBadArgument = 2, kNotInGroup = 3 };
 enum Buffer : int32_t { kPackedGauge = 0, kSpinorIn = 1, kSpinorOut = 2, kWorkspace = 3, kPackedClover = 4, kState = 5 };
 enum Scalar : int32_t { kDiagonal = 0, kCsw = 1, kTwist = 2, kScalarCount = 8 };
 
@@ -33,6 +33,7 @@ LQCD_EXPORT void lqcd_pool_free(lqcd_pool* pool);
 LQCD_EXPORT uint64_t lqcd_bytes(int32_t what);
 
 // Kinds `dirac` and `builder`. links: complex [T,Z,Y,X,4,3,3], psi: complex [batch,T,Z,Y,X,4,3], both the full lattice.
+// Status 3 of lqcd_pack_gauge: the artifact keeps two rows of a link, and of these links the third is not what two make it.
 // scale: factor of the hop term per direction; phase: (re,im) of the factor of U_mu on the last slice of direction mu.
 LQCD_EXPORT const char* lqcd_gauge_layout(void);
 LQCD_EXPORT int32_t lqcd_pack_gauge(void* packed, const void* links, int32_t slab, const double* scale,

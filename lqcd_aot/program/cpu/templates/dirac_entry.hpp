@@ -46,6 +46,5 @@ inline bool can_apply(const void* out, const void* in, const void* gauge, const 
                           const double* phase, lqcd_pool* pool) {                                             \
     using namespace lqcd;                                                                                     \
     if (!aligned(packed) || !links || !scale || !phase || !is_slab(slab)) return kBadArgument;                \
-    pack_links(static_cast<Vector*>(packed), static_cast<const real*>(links), slab, scale, phase, pool);        \
-    return kOk;                                                                                               \
+    return pack_links(static_cast<Vector*>(packed), static_cast<const real*>(links), slab, scale, phase, pool); \
   }

@@ -32,8 +32,11 @@ LQCD_INLINE void link_row(Vector& re, Vector& im, const Vector* u, const Vector*
 }
 
 // Where the links of one site are: u[d] for each direction.
+// third[d]: the factor of its third row, where that is not stored; near: of the mixed lanes that stay in their pair.
 struct SiteLinks {
   const Vector* u[8];
+  const Vector* third[8];
+  const Vector* near;
 };
 
 // What a site needs from beyond the second cache: its own links; the spinors one step ahead in T and Z, read there for the first
@@ -106,7 +109,8 @@ LQCD_INLINE void add_mixed(Vector (&acc)[kSpinor], const Vector* in, const SiteL
   LoadedSpinor next, own;
   LoadedLink next_link, own_link;
   const Vector *leaving = load_spinor(next, in + n.position[D] * kSiteStride), *staying = load_spinor(own, in + n.here * kSiteStride);
-  const Vector *other = load_link(next_link, far), *near = load_link(own_link, far + (n.here - n.position[D]) * kStoredLink);
+  const Vector *other = load_link(next_link, far, links.third[D]);
+  const Vector* near = load_link(own_link, far + (n.here - n.position[D]) * kStoredLink, links.near);
   Vector psi[kSpinor], u[kLink];
   LQCD_UNROLL for (int k = 0; k < kSpinor; ++k)
     psi[k] = n.odd ? leaving_lanes<D, true>(leaving[k], staying[k]) : leaving_lanes<D, false>(leaving[k], staying[k]);
@@ -115,11 +119,26 @@ LQCD_INLINE void add_mixed(Vector (&acc)[kSpinor], const Vector* in, const SiteL
   add_direction<D, Dagger>(acc, psi, u, n);
 }
 
+// A backward link is the neighbour's: its factor is that of the coordinate before.
+LQCD_INLINE void find_factors(SiteLinks& links, const Vector* factors, const Coordinates& c, const Neighbours& n) {
+  for (int mu = 0; mu < 4; ++mu) {
+    int64_t before = n.face[2 * mu + 1] ? kSplit.local[mu] - 1 : c.at[mu] - 1;
+    if (kMixed && mu == 3) {  // of the pair before this one, the site of the other parity
+      before = (n.face[7] ? 2 * (kRow - 1) : c.at[3] / 2 * 2 - 2) + (n.odd ? 0 : 1);
+      links.near = factors + factor_at(3, c.at[3] ^ 1);
+    }
+    links.third[2 * mu] = factors + factor_at(mu, c.at[mu]);
+    links.third[2 * mu + 1] = factors + factor_at(mu, before);
+  }
+}
+
 template <int64_t InHalo>
-LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const Coordinates& c, const Neighbours& n) {
+LQCD_INLINE SiteLinks site_links(const Vector* here, const Vector* there, const Vector* factors, const Coordinates& c,
+                                 const Neighbours& n) {
   constexpr int64_t shift = (kGaugeHalo - InHalo) * kSlice;  // from positions in the spinor field to those in the links
   const int64_t site = position(c.at[0], c.at[1], c.at[2], c.at[3], kGaugeHalo);
-  SiteLinks links;
+  SiteLinks links{};
+  if constexpr (kTwoRows) find_factors(links, factors, c, n);
   for (int d = 0; d < 8; ++d)
     links.u[d] = (d % 2 == 0 ? here + site * kStoredLink : there + (n.position[d] + shift) * kStoredLink) + d / 2 * kLinkField;
   return links;
@@ -134,7 +153,7 @@ LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const 
     else {
       LoadedSpinor psi;
       LoadedLink u;
-      add_direction<D, Dagger>(acc, load_spinor(psi, in + n.position[D] * kSiteStride), load_link(u, links.u[D]), n);
+      add_direction<D, Dagger>(acc, load_spinor(psi, in + n.position[D] * kSiteStride), load_link(u, links.u[D], links.third[D]), n);
     }
     add_directions<D + 1, Dagger>(acc, in, links, n);
   }
@@ -157,7 +176,7 @@ LQCD_INLINE void hop_range(Vector* out, const Vector* in, const Vector* links, i
   for (int64_t site = first; site < last; ++site) {
     const Coordinates c = coordinates(site, OutHalo, parity);
     const Neighbours n = neighbours<InHalo>(c);
-    const SiteLinks u = site_links<InHalo>(here, there, c, n);
+    const SiteLinks u = site_links<InHalo>(here, there, links + kFactors, c, n);
     for (int i = 0; i < columns.count(); ++i) {
       const int rhs = columns[i];
       if constexpr (kBatch > 1) prefetch_links(u, i, columns.count());

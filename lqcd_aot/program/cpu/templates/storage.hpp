@@ -5,10 +5,11 @@
 //   float16       LQCD_STORAGE_float16: halves, 24 and 18 a site (12 and 9 vectors); a spinor has one vector of scales behind it, the
 //                 power of two of its largest component lane by lane, so that no magnitude leaves the range; what is scaled is exact
 //   bfloat16      LQCD_STORAGE_bfloat16: the upper half of a float, whose exponent it has: 12 and 9 vectors, no scale
+//   two rows      LQCD_STORAGE_float32_12, _float64_12: spinors as computed, links without their third row, 12 vectors (two_rows.hpp)
 // Offsets count in vectors everywhere. Arithmetic knows no format: it loads, and rounds to nearest once when it stores.
 #pragma once
 
-#include "spin.hpp"
+#include "two_rows.hpp"
 
 namespace lqcd {
 
@@ -19,6 +20,11 @@ inline constexpr bool kHalves = true;
 #else
 inline constexpr bool kHalves = false;
 #endif
+#if defined(LQCD_STORAGE_float32_12) || defined(LQCD_STORAGE_float64_12)
+inline constexpr bool kTwoRows = true;
+#else
+inline constexpr bool kTwoRows = false;
+#endif
 #if defined(LQCD_STORAGE_float16)
 inline constexpr bool kScaled = true;
 #define LQCD_STORED "-h16"
@@ -27,11 +33,15 @@ inline constexpr bool kScaled = false;
 #define LQCD_STORED "-b16"
 #else
 inline constexpr bool kScaled = false;
+#if defined(LQCD_STORAGE_float32_12) || defined(LQCD_STORAGE_float64_12)
+#define LQCD_STORED "-r12"
+#else
 #define LQCD_STORED ""
+#endif
 #endif
 static_assert(!kHalves || sizeof(real) == 4, "halves are what floats are stored as");
 
-inline constexpr int kStoredLink = kHalves ? kLink / 2 : kLink;
+inline constexpr int kStoredLink = kHalves ? kLink / 2 : kTwoRows ? 12 : kLink;
 inline constexpr int kStoredSpinor = kHalves ? kSpinor / 2 + kScaled : kSpinor;
 
 typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
@@ -53,20 +63,24 @@ LQCD_INLINE Halves narrow_half(Vector v) {
 
 // What a load needs beside the stored numbers: nothing where they are as computed, else a place for them.
 struct LoadedLink {
-  Vector at[kHalves ? kLink : 1];
+  Vector at[kHalves || kTwoRows ? kLink : 1];
 };
 struct LoadedSpinor {
   Vector at[kHalves ? kSpinor : 1];
 };
 
-LQCD_INLINE const Vector* load_link(LoadedLink& place, const Vector* stored) {
+// third: the factor of a third row that is not stored.
+LQCD_INLINE const Vector* load_link(LoadedLink& place, const Vector* stored, const Vector* third) {
 #if defined(LQCD_STORAGE_float16) || defined(LQCD_STORAGE_bfloat16)
   const auto* halves = reinterpret_cast<const Halves*>(stored);
+  (void)third;
   LQCD_UNROLL for (int k = 0; k < kLink; ++k) place.at[k] = widen_half(halves[k]);
   return place.at;
 #else
-  (void)place;
-  return stored;
+  if constexpr (!kTwoRows) return stored;
+  LQCD_UNROLL for (int k = 0; k < kStoredLink; ++k) place.at[k] = stored[k];
+  add_third_row(place.at, third);
+  return place.at;
 #endif
 }
 
@@ -75,7 +89,7 @@ LQCD_INLINE void store_link(Vector* stored, const Vector* u) {
   auto* halves = reinterpret_cast<Halves*>(stored);
   LQCD_UNROLL for (int k = 0; k < kLink; ++k) halves[k] = narrow_half(u[k]);
 #else
-  LQCD_UNROLL for (int k = 0; k < kLink; ++k) stored[k] = u[k];
+  LQCD_UNROLL for (int k = 0; k < kStoredLink; ++k) stored[k] = u[k];
 #endif
 }
 
