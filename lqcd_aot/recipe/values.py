@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 from lqcd_runtime.geometry import Extents, format_extents
-from lqcd_runtime.signature import DTYPES, OPERATORS, suggest
+from lqcd_runtime.signature import DTYPES, HALVES, OPERATORS, TWO_ROWS, suggest
 from lqcd_runtime.target import TARGETS
 
 AUTO = "auto"
 AS_COMPUTED = "dtype"
-STORAGES = (AS_COMPUTED, "float16", "bfloat16")
+STORAGES = (AS_COMPUTED, *HALVES, *TWO_ROWS.values())
 TIME_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 MEMORY_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
@@ -44,7 +44,7 @@ def dtype(value: Any) -> str:
 
 
 def storage(value: Any) -> str:
-    """How an artifact stores links and vectors: "dtype" for what it computes in, or halves."""
+    """How an artifact stores links and vectors: "dtype" for what it computes in, halves, or two rows of a link."""
     return word(value, "storage", STORAGES)
 
 

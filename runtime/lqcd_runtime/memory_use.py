@@ -26,18 +26,23 @@ _WHOLE, _PER_BATCH, _HOST = 2, 5, 7
 _REPLAY_LINKS, _REPLAY_COLUMN = 6_000, 9 * 192
 
 
-def memory(operator: DiracOperator, columns: int = 1, *, method: str = "cg", precision: str | None = None) -> dict[str, int]:
+def memory(
+    operator: DiracOperator, columns: int = 1, *, method: str = "cg", precision: str | None = None, storage: str | None = None
+) -> dict[str, int]:
     """Bytes of an operator and of a solve of `columns` right-hand sides with it, by part; nothing is allocated.
 
     {"links", "clover", "spinors": held by the operator, "solver": links, state and workspace of the solver artifact that would
-    run (0: the host iterates), "arrays": complex128 arrays of the solve, "total"}. Errors: those of the words of `solve`.
+    run (0: the host iterates), "arrays": complex128 arrays of the solve, "total"}. storage: as `solve` takes it. Errors: NoVariant where
+    no solver artifact stores so.
     """
     dtype = "float32" if precision in ("mixed", "single") else str(operator.dtype)
     artifact = None
     if runs_on_cpu(operator):
         try:
-            artifact = operator.solvers.artifact(operator, method, dtype, None)  # type: ignore[union-attr]
+            artifact = operator.solvers.artifact(operator, method, dtype, None, storage)  # type: ignore[union-attr]
         except NoVariant:
+            if storage is not None:
+                raise
             artifact = None
     return _parts(operator, artifact, columns)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lqcd_runtime.arrays import address
 from lqcd_runtime.digest import sha256_hex
-from lqcd_runtime.engines.cpu import GAUGE, CpuArtifact, doubles
+from lqcd_runtime.engines.cpu import GAUGE, NOT_IN_GROUP, CpuArtifact, doubles
 from lqcd_runtime.engines.memory import Buffer
 from lqcd_runtime.errors import EngineError, UsageError
 
@@ -51,7 +51,8 @@ def pack_gauge(
     """The links in the layout of `artifact`, packed by itself or, for a fused one, by its builder.
 
     cache: where packed fields are looked up and left (weakly). Errors: EngineError where builder and artifact disagree,
-    UsageError for an anisotropy that takes links stored as float16 out of its range.
+    UsageError for an anisotropy that takes links stored as float16 out of its range, or for links that are not in SU(3) where
+    the artifact keeps two rows of them.
     """
     packer = builder or artifact
     size = artifact.bytes_of(GAUGE)
@@ -84,9 +85,14 @@ def pack_gauge(
     if packed is None:
         slabs = [Buffer(size) for _ in range(shards)]
         for i, slab in enumerate(slabs):
-            packer.call(
-                "lqcd_pack_gauge", slab.address, address(links), i, doubles(scale), doubles(phase), threads=threads
-            )  # fmt: skip
+            arguments = (slab.address, address(links), i, doubles(scale), doubles(phase))
+            status = packer.status("lqcd_pack_gauge", *arguments, threads=threads)
+            if status == NOT_IN_GROUP:
+                from lqcd_runtime.special_unitary import not_in_group
+
+                raise not_in_group(links, artifact.entry.name, artifact.entry.spec.storage)
+            if status != 0:
+                raise packer.refusal("lqcd_pack_gauge", status)
         packed = PackedGauge(artifact.layout, slabs)
         if cache is not None:
             cache[key] = packed

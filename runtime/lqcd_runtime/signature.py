@@ -24,8 +24,9 @@ CPU_DTYPES = ("float32", "float64")
 NEURON_DTYPES = ("float32", "bfloat16")
 # How a CPU artifact may store links and spinors beside what it computes in, for Dirac operators and solvers: halves, or links
 # without their third row.
+HALVES = ("float16", "bfloat16")
 TWO_ROWS = {"float32": "float32_12", "float64": "float64_12"}
-CPU_STORAGES = {"float32": ("float32", "float16", "bfloat16", TWO_ROWS["float32"]), "float64": ("float64", TWO_ROWS["float64"])}
+CPU_STORAGES = {"float32": ("float32", *HALVES, TWO_ROWS["float32"]), "float64": ("float64", TWO_ROWS["float64"])}
 STORED_KINDS = ("dirac", "solver")
 EXTERNAL = "external"
 

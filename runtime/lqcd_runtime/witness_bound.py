@@ -31,7 +31,8 @@ likely   The worst case would excuse mistakes: with 8 bits any, with 24 bits tho
          r < 1, so in general the mean of partial sums below. With the 8 others K = 56.5.
 stored   Halves round what is stored, not what is computed: in a sweep the link and the spinor it reads, and what it writes for
          the next one. n sweeps (1; 2 for a normal or Schur operator, 4 for both) have 2 n + 1 such roundings u_s on a path,
-         beside the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more.
+         beside the K of the arithmetic: 8 sqrt(2 n + 1) u_s R more. A third row made from two takes 12 roundings u a
+         sweep: 2 of the rows, 4 of each of two sums of products, 2 of the factor; 12 n u are below (2 n + 1) of 2.5 u.
 chunk    k iterations of CG from x = 0 on A = M^dag M. |hop| <= 4, so M has its singular values in [m, 8+m], schur in
          [d - 16/d, d + 16/d]: with the witness's m = 4 at least s = 4 or 6. A rounding of an iteration is at most that of A p,
          relative to |x| (S/a / s)^2, S as above; K counts A p, and two sums of two stages. k K of them add up like their squares,
@@ -62,7 +63,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-UNIT = {"float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+UNIT = {
+    "float32": 2.0**-24, "float64": 2.0**-53, "bfloat16": 2.0**-8, "float16": 2.0**-11,
+    "float32_12": 2.5 * 2.0**-24, "float64_12": 2.5 * 2.0**-53,
+}  # fmt: skip
 _AMPLITUDE = math.sqrt(2.0)
 _HOP_PATH, _CLOVER_PATH, _INVERSE_PATH, _TRACE_F2_PATH = 22, 61, 72, 90
 # Of a row of fused blocks: additions for each axis (two directions, six entries, two products), and the other roundings.

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.geometry import volume
-from lqcd_runtime.signature import OPERATORS
+from lqcd_runtime.signature import HALVES, OPERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,6 +124,6 @@ def question(spec: Spec, seed: int = SEED) -> Question:
     iterations = spec.iterations
     if spec.kind == "solver":
         # Halves lose a digit an iteration: after one the answer still says something.
-        stored = spec.storage != spec.dtype
+        stored = spec.storage in HALVES
         iterations = 1 if stored else SOLVER_ITERATIONS[OPERATORS[spec.operator]["method"], spec.dtype]
     return Question(spec.operator, spec.lattice, spec.batch, inputs, seed, iterations, phases, anisotropy)

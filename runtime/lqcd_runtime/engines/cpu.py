@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lqcd_runtime.manifest import Entry
 
 ABI = 1
+NOT_IN_GROUP = 3  # status of lqcd_pack_gauge: artifacts/README.md, "Entry points"
 GAUGE, SPINOR_IN, SPINOR_OUT, WORKSPACE, CLOVER, STATE = range(6)
 
 _P, _I, _D = ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_double)
@@ -95,15 +96,22 @@ class CpuArtifact:
 
     def call(self, name: str, *arguments: Any, threads: int = 1) -> None:
         """Call an entry point with the pool of `threads` threads as its last argument. Errors: EngineError for a bad status."""
-        if threads <= 1:
-            status = self._functions[name](*arguments, None)
-        else:
-            pool = self._pool(threads)
-            with pool.lock:
-                status = self._functions[name](*arguments, pool.pointer)
+        status = self.status(name, *arguments, threads=threads)
         if status != 0:
-            reason = "refused its arguments" if status == 2 else f"answered status {status}"
-            raise EngineError(f"artifact {self.entry.name}: {name} {reason}")
+            raise self.refusal(name, status)
+
+    def refusal(self, name: str, status: int) -> EngineError:
+        """What a status other than 0 means, where nothing better is known of it."""
+        reason = "refused its arguments" if status == 2 else f"answered status {status}"
+        return EngineError(f"artifact {self.entry.name}: {name} {reason}")
+
+    def status(self, name: str, *arguments: Any, threads: int = 1) -> int:
+        """As `call`, for who can make more of a status than that it is not 0."""
+        if threads <= 1:
+            return int(self._functions[name](*arguments, None))
+        pool = self._pool(threads)
+        with pool.lock:
+            return int(self._functions[name](*arguments, pool.pointer))
 
     def _pool(self, threads: int) -> _Pool:
         with self._pools_lock:

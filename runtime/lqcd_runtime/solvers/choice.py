@@ -7,7 +7,7 @@ sentence of the choice is in `info.engine`, and what a caller demands and the bu
 from __future__ import annotations
 
 from lqcd_runtime.errors import NoVariant, UsageError
-from lqcd_runtime.signature import suggest
+from lqcd_runtime.signature import CPU_STORAGES, suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +39,12 @@ def choose(
 ) -> Choice:
     """See `solve`. Errors: UsageError for words that contradict each other, NoVariant, SolveError where memory is short."""
     word = _precision(D, precision, inner)
-    if storage is not None and (word != "mixed" or inner is not None or compiled is False):
+    dtype = "float64" if word == "double" else "float32"
+    if storage is not None and (storage not in CPU_STORAGES[dtype] or inner is not None or compiled is False):
         raise UsageError(
-            f"storage {storage!r}: says how a solver artifact of mixed precision stores its vectors",
-            expected="precision='mixed', no inner operator, compiled not False",
+            f"storage {storage!r}: says how a solver artifact stores links and vectors",
+            expected=f"{' or '.join(CPU_STORAGES['float32'])} with precision='mixed' or 'single', "
+            f"{' or '.join(CPU_STORAGES['float64'])} with 'double'; no inner operator, compiled not False",
             found=f"precision {word!r}",
         )
     if inner is not None or compiled is False:
@@ -53,7 +55,7 @@ def choose(
         why = "an inner operator was given" if inner is not None else "compiled=False"
         return Choice(None, inner or _inner(D, word), f"host: {method}, {why}")
     try:
-        engine = _engine(D, method, "float64" if word == "double" else "float32", storage, even_odd, columns)
+        engine = _engine(D, method, dtype, storage, even_odd, columns)
     except NoVariant as miss:
         if compiled or even_odd or storage is not None:
             raise
