@@ -116,8 +116,8 @@ class Axes(_Table):
     dtype: Dtypes = Field(description="type of arithmetic")
     storage: Storages = Field(
         default=(values.AS_COMPUTED,),
-        description='storage of links and vectors (Dirac operators and solvers on a CPU only): "dtype", "float16", "bfloat16", "float32_12", '
-        '"float64_12"',
+        description='storage of links and vectors (Dirac operators and solvers on a CPU only): "dtype", "float16", "bfloat16", '
+        '"float32_12", "float64_12"',
     )
     batch: Counts = Field(default=(1,), description="right-hand sides per call (Dirac operators only)")
     fused: Fused = Field(

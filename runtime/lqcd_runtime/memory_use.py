@@ -32,8 +32,8 @@ def memory(
     """Bytes of an operator and of a solve of `columns` right-hand sides with it, by part; nothing is allocated.
 
     {"links", "clover", "spinors": held by the operator, "solver": links, state and workspace of the solver artifact that would
-    run (0: the host iterates), "arrays": complex128 arrays of the solve, "total"}. storage: as `solve` takes it. Errors: NoVariant where
-    no solver artifact stores so.
+    run (0: the host iterates), "arrays": complex128 arrays of the solve, "total"}. storage: as `solve` takes it.
+    Errors: NoVariant where no solver artifact stores so.
     """
     dtype = "float32" if precision in ("mixed", "single") else str(operator.dtype)
     artifact = None

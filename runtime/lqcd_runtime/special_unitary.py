@@ -24,7 +24,7 @@ ROUNDING = {np.dtype(np.complex64): 2.0**-24, np.dtype(np.complex128): 2.0**-53}
 
 
 def deviation(links: NDArray[Any]) -> NDArray[np.float64]:
-    """The largest of ||row 0|^2 - 1|, ||row 1|^2 - 1|, |row 0 . row 1*|, |row 2 - conj(row 0 x row 1)| (per component) of every link.
+    """The largest of ||row 0|^2 - 1|, ||row 1|^2 - 1|, |row 0 . row 1*|, |row 2 - conj(row 0 x row 1)|, of every link.
 
     links: complex [T,Z,Y,X,4,3,3] -> float64 [T,Z,Y,X,4]; NaN where a link is not finite. All zero: exactly in SU(3).
     """

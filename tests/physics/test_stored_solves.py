@@ -74,7 +74,7 @@ def test_double_precision_on_two_rows_of_float64_links_only(bundle: Any, data_di
 
 
 def test_memory_knows_the_storage(bundle: Any, data_dir: Path) -> None:
-    """Links of 4 x 18 float32, 4 x 18 halves or 4 x 12 float32 a site. State and work hold 6 half fields, x of them always whole."""
+    """Links of 4 x 18 float32, 4 x 18 halves or 4 x 12 float32 a site. State and work: 6 half fields, x never in halves."""
     D = bundle.operator("wilson", gauge=lqcd.load_gauge(data_dir / "milc/lat.sample.l8888"), mass=0.1, t_boundary=-1)
     sites, half = 8**4, 8**4 // 2 * 24
     asked = {s: lqcd.memory(D, precision="mixed", storage=s) for s in STORED}

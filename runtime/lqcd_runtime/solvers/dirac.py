@@ -87,8 +87,8 @@ def solve(
     own by default, or "mixed": iterations in single precision under true residuals in D's double. even_odd: True demands the
     even-odd system, False the full one. compiled: True demands a solver artifact, False the host. inner: D in single
     precision, or a solver chunk of it (which no observer sees), for mixed precision by defect correction on the host. storage:
-    the solver artifact that stores its links and vectors so: "float16", "bfloat16" or "float32_12" (links as two rows) iterating in
-    single precision, "float64_12" in double.
+    the solver artifact that stores its links and vectors so: "float16", "bfloat16" or "float32_12" (links as two rows)
+    iterating in single precision, "float64_12" in double.
     observer: told (iteration, {column: recursive residual}) before every iteration of the host, between calls of an
     artifact. Returns (x like b, in the dtype of D; SolveInfo). Not converging is a value: `info.reason`. Errors: UsageError
     for an unknown method or shapes that do not fit, SolveError for a senseless tol or max_iterations or where memory is too
