@@ -64,6 +64,14 @@ MUTANTS = {
     "a component by 1e-4, normal": (
         Spec("clover_normal", LATTICE, "float32"), *COMPONENT, one_component(1.0001, 0), "exceeds",
     ),
+    "a third row without its phase": (
+        Spec("wilson_schur", LATTICE, "float32", storage="float32_12"), "two_rows.hpp", "im * (3 * re * re - im * im) / size",
+        "0 * im", "exceeds",
+    ),
+    "a third row with the factor of this site for the neighbour's": (
+        Spec("wilson_schur_cg", LATTICE, storage="float64_12"), "hop.hpp", "kSplit.local[mu] - 1 : c.at[mu] - 1;",
+        "kSplit.local[mu] - 1 : c.at[mu];", "exceeds",
+    ),
 }  # fmt: skip
 
 
