@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from lqcd_aot.store.fs import FileSystem
 from lqcd_aot.store.outfile import write_file
 from lqcd_runtime.bundle_file import BundleFile
-from lqcd_runtime.bundle_layout import place, sort_key, tail
+from lqcd_runtime.bundle_layout import place, tail
 from lqcd_runtime.digest import canonical_json
 from lqcd_runtime.signatures import (
     FOLDER,
@@ -97,7 +97,7 @@ def with_signatures(
     sized = {name: (int(f["size"]), int(f["crc32"], 16)) for name, f in listed.items()}
     sized["manifest.json"] = (len(manifest), zlib.crc32(manifest))
     sized |= {name: (len(data), zlib.crc32(data)) for name, data in signatures.items()}
-    placed = place((name, *sized[name]) for name in sorted(sized, key=sort_key))
+    placed = place(sized)
 
     def write(sink: BinaryIO) -> None:
         start = min((m.start for m in placed if m.name in signatures), default=placed[-1].end)

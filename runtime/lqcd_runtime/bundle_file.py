@@ -192,7 +192,11 @@ class BundleFile:
         where = f"{self.where}: members.json"
         listed = {**self.manifest["members"], **parse_object(self.bytes_of("members.json"), where)}
         for name, facts in listed.items():
-            if not isinstance(facts, dict) or [type(facts.get(k)) for k in ("sha256", "size", "crc32")] != [str, int, str]:
+            try:
+                sound = type(facts["sha256"]) is str and type(facts["size"]) is int and type(facts["crc32"]) is str
+            except (KeyError, TypeError):
+                sound = False
+            if not sound:
                 raise CorruptError(f"{where}: does not describe {name}")
         self._listed = listed
         return listed

@@ -22,7 +22,7 @@ from lqcd_runtime.errors import CorruptError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 PAGE = 4096
 HEAD = ("index.bin", "manifest.json", "entries.jsonl", "members.json")
@@ -34,6 +34,7 @@ COMMENT_SIZE = len(COMMENT) + 64
 
 _LOCAL = struct.Struct("<4s5HIIIHH")
 _PADDING = struct.Struct("<HH")
+_WIDE = struct.Struct("<HHQQ")
 _CENTRAL = struct.Struct("<4s6HIIIHHHHHII")
 _END = struct.Struct("<4s4HIIH")
 _END64 = struct.Struct("<4sQHHIIQQQQ")
@@ -43,7 +44,8 @@ _LOCAL_MAGIC, _CENTRAL_MAGIC, _END_MAGIC, _END64_MAGIC, _LOCATOR_MAGIC = (
 )  # fmt: skip
 _DATE = 1 << 5 | 1
 _PADDING_ID = 0xD935
-CENTRAL_SIZE = _CENTRAL.size
+CENTRAL_SIZE, LOCAL_SIZE = _CENTRAL.size, _LOCAL.size
+_ZEROS = bytes(PAGE)
 _MAX32, _MAX16 = 0xFFFFFFFF, 0xFFFF
 
 INDEX_MAGIC = b"LQCDIDX1"
@@ -52,46 +54,37 @@ INDEX_RECORD = struct.Struct("<32s32sQII")
 
 
 class Member:
-    """Name, size, crc32 of one member and where it lies: `start` of its local header, `data` of its first byte."""
+    """Name, size, crc32 of one member and where it lies: `start` of its local header, `data` of its first byte, `end`."""
 
-    __slots__ = ("crc32", "data", "name", "size", "start")
+    __slots__ = ("crc32", "data", "end", "name", "size", "start")
 
     def __init__(self, name: str, size: int, crc32: int, start: int) -> None:
         self.name, self.size, self.crc32, self.start = name, size, crc32, start
-        self.data = start + _LOCAL.size + len(name) + (20 if size >= _MAX32 else 0)
-        self.data += self._gap(self.data)
-
-    @property
-    def end(self) -> int:
-        return self.data + self.size
+        header = start + LOCAL_SIZE + len(name) + (_WIDE.size if size >= _MAX32 else 0)
+        gap = -header % PAGE
+        # The padding's own field takes four bytes, or there is none.
+        self.data = data = header + (gap + PAGE if 0 < gap < 4 else gap)
+        self.end = data + size
 
     def local_header(self) -> bytes:
         """Local header with name, ZIP64 sizes where needed, and padding: its end is a multiple of PAGE."""
-        name = self.name.encode("ascii")
-        big = self.size >= _MAX32
-        extra = struct.pack("<HHQQ", 1, 16, self.size, self.size) if big else b""
-        gap = self._gap(self.start + _LOCAL.size + len(name) + len(extra))
-        if gap:
-            extra += _PADDING.pack(_PADDING_ID, gap - 4) + bytes(gap - 4)
-        size = _MAX32 if big else self.size
-        fixed = _LOCAL.pack(_LOCAL_MAGIC, 45 if big else 20, 0, 0, 0, _DATE, self.crc32, size, size, len(name), len(extra))
-        return fixed + name + extra
-
-    @staticmethod
-    def _gap(end: int) -> int:
-        """Bytes of padding after a header that ends at `end`: its field takes four, or there is none."""
-        gap = -end % PAGE
-        return gap + PAGE if 0 < gap < 4 else gap
+        name, size, version = self.name.encode("ascii"), self.size, 20
+        extra = self.data - self.start - LOCAL_SIZE - len(name)
+        gap, wide = extra, b""
+        if size >= _MAX32:
+            wide, gap, version = _WIDE.pack(1, 16, size, size), extra - _WIDE.size, 45
+            size = _MAX32
+        fixed = _LOCAL.pack(_LOCAL_MAGIC, version, 0, 0, 0, _DATE, self.crc32, size, size, len(name), extra)
+        return fixed + name + wide + (_PADDING.pack(_PADDING_ID, gap - 4) + _ZEROS[: gap - 4] if gap else b"")
 
     def central_header(self) -> bytes:
         """Entry of the central directory."""
-        name = self.name.encode("ascii")
-        wide: tuple[int, ...] = (self.size, self.size) if self.size >= _MAX32 else ()
-        if self.start >= _MAX32:
-            wide += (self.start,)
-        extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
-        size, start = min(self.size, _MAX32), min(self.start, _MAX32)
-        version = 45 if wide else 20
+        name, size, start, version, extra = self.name.encode("ascii"), self.size, self.start, 20, b""
+        if size >= _MAX32 or start >= _MAX32:
+            wide = [size, size] if size >= _MAX32 else []
+            wide += [start] if start >= _MAX32 else []
+            extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide)
+            size, start, version = min(size, _MAX32), min(start, _MAX32), 45
         fixed = _CENTRAL.pack(
             _CENTRAL_MAGIC, version, version, 0, 0, 0, _DATE, self.crc32, size, size, len(name), len(extra), 0, 0, 0, 0, start
         )
@@ -100,25 +93,24 @@ class Member:
 
 def sort_key(name: str) -> tuple[int, str]:
     """Position of a member: HEAD in its order, then the groups, each by name. Errors: UsageError for a foreign name."""
-    if name in HEAD:
-        return HEAD.index(name), ""
     folder, slash, rest = name.partition("/")
     at = _GROUP_PLACE.get(folder + slash)
-    if at is not None and rest and name.isascii() and "/" not in rest and "\\" not in rest and rest not in (".", ".."):
+    if at is not None and rest.isascii() and "/" not in rest and "\\" not in rest and rest not in ("", ".", ".."):
         return at, name
+    if name in HEAD:
+        return HEAD.index(name), ""
     raise UsageError(f"bundle member {name!r}: has no place in a bundle", expected=f"{', '.join(HEAD)} or {GROUPS}")
 
 
-def place(members: Iterable[tuple[str, int, int]]) -> list[Member]:
-    """Members with their offsets from (name, size, crc32) in the right order. Errors: UsageError for wrong order or twins."""
+def place(sized: Mapping[str, tuple[int, int]]) -> list[Member]:
+    """Members in their order with their offsets, from {name: (size, crc32)}. Errors: UsageError for a foreign name."""
     out: list[Member] = []
-    at, last = 0, (-1, "")
-    for name, size, crc32 in members:
-        key = sort_key(name)
-        if key <= last:
-            raise UsageError(f"bundle member {name}: stands after {out[-1].name}", expected="sorted and unique names")
-        out.append(Member(name, size, crc32, at))
-        at, last = out[-1].end, key
+    at = 0
+    for name in sorted(sized, key=sort_key):
+        size, crc32 = sized[name]
+        member = Member(name, size, crc32, at)
+        out.append(member)
+        at = member.end
     return out
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 
-from lqcd_runtime.bundle_layout import index_bytes, place, sort_key, tail
+from lqcd_runtime.bundle_layout import index_bytes, place, tail
 from lqcd_runtime.digest import canonical_json, sha256_hex
 from lqcd_runtime.errors import CorruptError, UsageError
 from lqcd_runtime.manifest import BUNDLE_SCHEMA, Entry, entry_dict
@@ -44,7 +44,7 @@ def write_bundle(
     for label, data in (signatures or {}).items():
         small[label] = data
     sized = {label: (len(data), zlib.crc32(data)) for label, data in small.items()} | blobs
-    members = place((label, *sized[label]) for label in sorted(sized, key=sort_key))
+    members = place(sized)
     manifest_sha256 = sha256_hex(small["manifest.json"])
     for member in members:
         out.write(member.local_header())

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _encode: Callable[[Any], str] | None = None
+_PLAIN = frozenset((str, bool, type(None), int))
+_EXACT = 2**53
 
 
 def hex_float(value: float) -> str:
@@ -40,25 +42,21 @@ def canonical_json(value: Any) -> bytes:
 def _is_plain(value: Any) -> bool:
     """Whether a value is allowed at first sight: the quick answer for nearly all; `_check` judges the rest and says where."""
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
+    if kind in _PLAIN:
+        return kind is not int or -_EXACT < value < _EXACT
     if kind is dict:
         for key, item in value.items():
             if type(key) is not str or not key.isascii() or (type(item) is not str and not _is_plain(item)):
                 return False
         return True
-    if kind is int:
-        return bool(-(2**53) < value < 2**53)
-    if kind is list or kind is tuple:
-        return all(map(_is_plain, value))
-    return False
+    return (kind is list or kind is tuple) and all(map(_is_plain, value))
 
 
 def _check(value: Any, where: str) -> None:
     if value is None or isinstance(value, (bool, str)):
         return
     if isinstance(value, int):
-        if abs(value) >= 2**53:
+        if abs(value) >= _EXACT:
             raise TypeError(f"{where}: integer {value} is not exact in every JSON reader; spell it as a string")
         return
     if isinstance(value, (list, tuple)):
@@ -83,7 +81,12 @@ def sha256_hex(data: Any) -> str:
 
 def tagged_sha256(tag: str, value: Any) -> str:
     """SHA-256 over `tag`, a zero byte, then the canonical JSON of `value`: the domain tag keeps key kinds apart."""
-    return sha256_hex(tag.encode("ascii") + b"\0" + canonical_json(value))
+    return tagged_sha256_of_text(tag, canonical_json(value))
+
+
+def tagged_sha256_of_text(tag: str, text: bytes) -> str:
+    """The same of a value that is canonical JSON already."""
+    return sha256_hex(tag.encode("ascii") + b"\0" + text)
 
 
 def sha256_file(path: str) -> tuple[str, int]:

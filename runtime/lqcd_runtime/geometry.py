@@ -22,7 +22,7 @@ def parse_extents(value: str | Sequence[int]) -> Extents:
     """
     try:
         numbers = [_digits(p) for p in value.lower().split("x")] if isinstance(value, str) else value
-        parts = tuple(whole(n, "extent") for n in numbers)
+        parts = tuple([whole(n, "extent") for n in numbers])
     except (TypeError, UsageError):
         parts = ()
     if len(parts) != 4 or min(parts) < 2:

@@ -8,8 +8,9 @@ for versions: a known major version is read, a later one is TooNewError, anythin
 
 from __future__ import annotations
 
+from lqcd_runtime.digest import tagged_sha256
 from lqcd_runtime.errors import CorruptError, TooNewError, UsageError
-from lqcd_runtime.signature import Spec
+from lqcd_runtime.signature import SPEC_TAG, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Entry:
         check_schema(raw.get("schema"), RECORD_SCHEMA, where)
         try:
             spec = Spec.from_dict(raw["spec"])
-            key = spec.key  # TypeError for numbers that have no exact spelling
+            key = tagged_sha256(SPEC_TAG, raw["spec"])  # TypeError for numbers that have no exact spelling
         except (KeyError, TypeError, ValueError, UsageError) as err:
             raise CorruptError(f"{where}: is not a record of an artifact", found=f"{type(err).__name__}: {err}") from err
         if key != raw.get("spec_key"):

@@ -146,7 +146,7 @@ class Spec:
         iterations: int = 0,
         baked: dict[str, float] | None = None,
     ) -> None:
-        kind_of(operator)
+        kind = kind_of(operator)
         put = object.__setattr__
         put(self, "operator", operator)
         put(self, "lattice", parse_extents(lattice))
@@ -161,13 +161,13 @@ class Spec:
         put(self, "shards", whole(shards, "shards", None))
         put(self, "nc", whole(nc, "nc", None))
         put(self, "iterations", whole(iterations, "iterations", None))
-        if (self.iterations > 0) != (self.kind == "chunk") or self.iterations < 0:
+        if (self.iterations > 0) != (kind == "chunk") or self.iterations < 0:
             raise UsageError(
                 f"operator {operator}: {self.iterations} iterations do not fit its kind",
                 expected="iterations >= 1 for a solver chunk, 0 for everything else",
-                found=f"kind {self.kind}, iterations = {self.iterations}",
+                found=f"kind {kind}, iterations = {self.iterations}",
             )
-        values = {k: float(v) for k, v in sorted((baked or {}).items())}
+        values = {k: float(v) for k, v in sorted(baked.items())} if baked else {}
         put(self, "baked", tuple(values.items()))
         put(self, "constants", baked_constants(values))
 
@@ -178,10 +178,11 @@ class Spec:
         """The canonical form: what is hashed, stored in records and shown by `why` and `diff`."""
         from lqcd_runtime.digest import hex_float
 
-        out = {name: getattr(self, name) for name in self.FIELDS}
-        out["lattice"] = list(self.lattice)
-        out["baked"] = {k: hex_float(v) for k, v in self.baked}
-        return out
+        return {
+            "operator": self.operator, "lattice": list(self.lattice), "dtype": self.dtype, "storage": self.storage,
+            "batch": self.batch, "fused": self.fused, "shards": self.shards, "nc": self.nc, "iterations": self.iterations,
+            "constants": self.constants, "baked": {k: hex_float(v) for k, v in self.baked},
+        }  # fmt: skip
 
     @classmethod
     def from_dict(cls, d: dict[str, Any]) -> Spec:

@@ -72,7 +72,14 @@ class Witness:
             bound, scale = solver_bound(spec.operator, spec.dtype, spec.storage, error)
         else:
             bound, scale = likely_bound_and_scale(
-                asked.kind, spec.operator, spec.lattice, asked.inputs, spec.dtype, spec.iterations, asked.ratio, spec.storage,
+                asked.kind,
+                spec.operator,
+                spec.lattice,
+                asked.inputs,
+                spec.dtype,
+                spec.iterations,
+                asked.ratio,
+                spec.storage,
                 fused=spec.fused,
             )
         return cls(asked, np.asarray(rows, np.float64), bound, scale)

@@ -120,9 +120,7 @@ def rewritten(change: Callable[[dict[str, bytes]], None]) -> bytes:
         members = {name: z.read(name) for name in z.namelist()}
     change(members)
     out = io.BytesIO()
-    placed = bundle_layout.place(
-        (n, len(members[n]), zlib.crc32(members[n])) for n in sorted(members, key=bundle_layout.sort_key)
-    )  # fmt: skip
+    placed = bundle_layout.place({n: (len(d), zlib.crc32(d)) for n, d in members.items()})  # fmt: skip
     for m in placed:
         out.write(m.local_header() + members[m.name])
     out.write(b"".join(bundle_layout.tail(placed, sha256_hex(members["manifest.json"]))))

@@ -6,8 +6,8 @@
     bundle      open, resolve and read among 10,080; verify; misses; slim
     collection  gc of 100,000 blobs
 
-Owns the made-up stores (real keys and records, random bytes of 30 to 60 kB for code). Times depend on the machine, rates on the
-memory's speed; a program that hashes the same bytes alone stands beside each rate. Not a test: nothing here fails.
+Owns the made-up stores (real keys, records of real size, random bytes of 30 to 60 kB for code). Times depend on the machine,
+rates on the memory's speed; a program that hashes the same bytes alone stands beside each rate. Not a test: nothing here fails.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def filled(folder: Path) -> Path:
     for item in (item for item in items if item.decision != "reuse"):
         code = dice.randbytes(dice.randrange(30_000, 60_000))
         record = new_record(item, code, compile_ms=900)
-        witness = {"schema": "lqcd-aot/witness/v2", "rows": [dice.randbytes(500).hex()], "bound": "0x1p-20"}
+        rows = dice.randbytes(850 * min(item.variant.spec.batch, 12)).hex()  # as large as those of Dirac operators
+        witness = {"schema": "lqcd-aot/witness/v2", "rows": [rows], "bound": "0x1p-20"}
         store.put_blob(code)
         store.publish({**record, "witness": witness, "witness_status": "passed"})
     time.sleep(TICK_SECONDS)  # younger files do not enter the journal

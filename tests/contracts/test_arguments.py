@@ -207,5 +207,3 @@ def test_an_operator_of_the_callers_own_is_judged_by_its_lattice(bundle: Bundle)
     own.lattice = (2, 2, 2, 2)
     with pytest.raises(UsageError, match="another lattice"):
         check_inner(D, own)
-
-

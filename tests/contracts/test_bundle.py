@@ -65,7 +65,7 @@ def test_every_member_begins_on_a_page() -> None:
 def test_layout_with_zip64_fields_is_read_by_zipfile() -> None:
     """Members beyond 4 GiB and counts beyond 65535, written sparsely: sizes by layout, bytes by an independent reader."""
     members = bundle_layout.place(
-        [("index.bin", 5, 0), ("manifest.json", 5 << 30, 7), ("entries.jsonl", 9, 3), ("members.json", 1, 1)]
+        {"index.bin": (5, 0), "members.json": (1, 1), "manifest.json": (5 << 30, 7), "entries.jsonl": (9, 3)}
     )
     assert [m.data % 4096 for m in members] == [0, 0, 0, 0]
     tail = b"".join(bundle_layout.tail(members, "0" * 64))
@@ -73,7 +73,7 @@ def test_layout_with_zip64_fields_is_read_by_zipfile() -> None:
     with zipfile.ZipFile(sparse) as z:  # type: ignore[arg-type]
         assert [(i.filename, i.file_size) for i in z.infolist()] == [(m.name, m.size) for m in members]
         assert [i.header_offset for i in z.infolist()] == [m.start for m in members]
-    many = bundle_layout.place([(n, 1, 0) for n in bundle_layout.HEAD] + [(f"blobs/{i:064x}", 1, 0) for i in range(70000)])
+    many = bundle_layout.place(dict.fromkeys([*bundle_layout.HEAD, *(f"blobs/{i:064x}" for i in range(70000))], (1, 0)))
     with zipfile.ZipFile(_Sparse(many[-1].end, b"".join(bundle_layout.tail(many, "0" * 64)))) as z:  # type: ignore[arg-type]
         assert len(z.infolist()) == 70004
         assert z.infolist()[-1].header_offset == many[-1].start

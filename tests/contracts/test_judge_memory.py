@@ -36,6 +36,7 @@ def built(store: Store, checker: WitnessChecker) -> tuple[list[PlanItem], list[R
     items = plan([Variant(SPEC, host)], store, toolchain)
     return items, build(items, store, toolchain, checker=checker)
 
+
 # Judges one operator in a process of its own and prints the growth of its peak, in bytes a site; the kernel counts it.
 MEASURE = """
 import sys

@@ -18,7 +18,12 @@ from lqcd_runtime.signature import DTYPES, OPERATORS, Spec
 words = st.text(max_size=8)
 specs = st.builds(
     lambda operator, lattice, dtype, batch, shards, mass: Spec(
-        operator, lattice, dtype, batch=batch, shards=shards, baked={} if mass is None else {"mass": mass},
+        operator,
+        lattice,
+        dtype,
+        batch=batch,
+        shards=shards,
+        baked={} if mass is None else {"mass": mass},
         iterations=batch if OPERATORS[operator]["kind"] == "chunk" else 0,
     ),
     st.sampled_from(sorted(OPERATORS)),

@@ -30,8 +30,11 @@ BASE: dict[str, Any] = {
         "target": ["x86-64-v3", "aarch64"],
     },
     "constants": {"policy": "baked", "mass": [0.1], "mu": [0.2]},
-    "exclude": [{"operator": "twisted", "batch": 4}, {"operator": "twisted", "fused": True},
-                {"operator": "wilson_cg_chunk", "iterations": 4}],
+    "exclude": [
+        {"operator": "twisted", "batch": 4},
+        {"operator": "twisted", "fused": True},
+        {"operator": "wilson_cg_chunk", "iterations": 4},
+    ],
     "include": [{"operator": "clover", "batch": 1, "fused": False, "dtype": "float32"}],
     "build": {"timeout": "60 s", "memory": "1 GiB", "salt": ""},
 }

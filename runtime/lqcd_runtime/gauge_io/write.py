@@ -27,7 +27,12 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
 def write_gauge(
-    path: str | os.PathLike[str], gauge: Gauge | Any, format: str = "ildg", *, precision: str | None = None, lfn: str = "lfn://unpublished"
+    path: str | os.PathLike[str],
+    gauge: Gauge | Any,
+    format: str = "ildg",
+    *,
+    precision: str | None = None,
+    lfn: str = "lfn://unpublished",
 ) -> None:
     """Write a gauge field to `path`, replacing what is there only once the new file is complete and on disk.
 

@@ -56,9 +56,7 @@ def bundle_with_index(index: bytes) -> bytes:
     manifest["members"]["index.bin"] = facts
     manifest["count"] = int.from_bytes(index[8:12], "little") if index[:8] == INDEX_MAGIC else manifest["count"]
     data = {**members, "index.bin": index, "manifest.json": canonical_json(manifest)}
-    from lqcd_runtime.bundle_layout import sort_key
-
-    placed = place((name, len(data[name]), zlib.crc32(data[name])) for name in sorted(data, key=sort_key))
+    placed = place({name: (len(d), zlib.crc32(d)) for name, d in data.items()})
     out = io.BytesIO()
     for member in placed:
         out.write(member.local_header() + data[member.name])
