@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from lqcd_aot.amounts import human_bytes, human_seconds
 from lqcd_aot.bench import plot
 from lqcd_aot.bench.rows import Row, disturbance, form, precision
 from lqcd_aot.bench.suite import grouped
 from lqcd_aot.report import svg
-from lqcd_aot.report.document import document, human_bytes, human_seconds, table, tiles
+from lqcd_aot.report.document import document, table, tiles
 from lqcd_runtime.geometry import format_extents
 
 HEADS = (

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from lqcd_aot.amounts import human_bytes, human_seconds
 from lqcd_aot.cli.measuring import say
-from lqcd_aot.cli.output import console, human_bytes, human_seconds, print_table
+from lqcd_aot.cli.output import console, print_table
 from lqcd_runtime.geometry import format_extents
 from lqcd_runtime.json_output import dumps
 

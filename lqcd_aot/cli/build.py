@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lqcd_aot.amounts import human_seconds
 from lqcd_aot.cli.lock import hold_to, keep_locked, locked_option
-from lqcd_aot.cli.output import console, human_seconds, print_json
+from lqcd_aot.cli.output import console, print_json
 from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option, say_notes
 from lqcd_aot.settings import system_stores
 from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, CompileError, StoreError

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from lqcd_aot.amounts import human_bytes
 from lqcd_aot.cli.inspect import command as inspect
-from lqcd_aot.cli.output import human_bytes, json_option, print_json, store_option
+from lqcd_aot.cli.output import json_option, print_json, store_option
 from lqcd_aot.cli.planning import open_folder
 
 output_option = click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Bundle file to write.")

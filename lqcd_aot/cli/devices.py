@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from lqcd_aot.cli.output import console, human_bytes, json_option, print_json, print_table
+from lqcd_aot.amounts import human_bytes
+from lqcd_aot.cli.output import console, json_option, print_json, print_table
 
 
 @click.command("devices")

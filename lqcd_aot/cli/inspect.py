@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lqcd_aot.cli.output import console, human_bytes, json_option, print_json, print_table
+from lqcd_aot.amounts import human_bytes
+from lqcd_aot.cli.output import console, json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from lqcd_runtime.manifest import Entry

@@ -19,10 +19,12 @@ def command(name: str, folder: Path | None, no_trust: bool, as_json: bool) -> No
     """Make NAME.key (secret; keep it) and NAME.pub (hand it to those who shall trust you)."""
     from lqcd_aot.trust import SigningKey, Trusted
 
-    key = SigningKey.generate(name)
+    key, trusted = SigningKey.generate(name), Trusted(trusted_folder())
+    if not no_trust:
+        trusted.check_name(key.public)  # before files are written that would then have to go again
     secret, public = key.save(folder or keys_folder())
     if not no_trust:
-        Trusted(trusted_folder()).add(key.public)
+        trusted.add(key.public)
     if as_json:
         print_json({**key.public._asdict(), "secret_file": str(secret), "public_file": str(public), "trusted": not no_trust})
         return

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lqcd_aot.cli.output import cc_option, human_seconds, json_option, store_option
+from lqcd_aot.amounts import human_seconds
+from lqcd_aot.cli.output import cc_option, json_option, store_option
 from lqcd_runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def origin_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """--boundary --bundle --store --cc --offline --threads --json."""
     decorators = (
         click.option(
-            "--boundary", type=click.Choice(["periodic", "remove_sign"]), default=None,
+            "--boundary",
+            type=click.Choice(["periodic", "remove_sign"]),
+            default=None,
             help="Links of FILE: as stored whatever it states, or rid of a fermion boundary sign. [default: refuse such files]",
         ),
         click.option(

@@ -47,24 +47,3 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     console().print(table)
-
-
-def human_bytes(n: int) -> str:
-    """12345 -> '12.1 KiB'."""
-    size = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("unreachable")
-
-
-def human_seconds(seconds: float) -> str:
-    """0.0123 -> '12.3 ms', 75 -> '1 min 15 s'."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60} s"

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from lqcd_aot.amounts import human_bytes
 from lqcd_aot.cli.lock import hold_to, keep_locked, locked_option
-from lqcd_aot.cli.output import console, human_bytes, print_json
+from lqcd_aot.cli.output import console, print_json
 from lqcd_aot.cli.planning import make_plan, open_folder, recipe_options
 from lqcd_aot.cli.trusting import key_option, signing_key
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from lqcd_aot.cli.output import console, human_seconds, print_json
+from lqcd_aot.amounts import human_seconds
+from lqcd_aot.cli.output import console, print_json
 from lqcd_aot.cli.planning import make_plan, recipe_options, retry_option, say_notes
 
 COLOUR = {"reuse": "green", "build": "yellow", "blocked": "red"}

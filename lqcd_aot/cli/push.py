@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from lqcd_aot.cli.output import human_bytes, json_option, print_json
+from lqcd_aot.amounts import human_bytes
+from lqcd_aot.cli.output import json_option, print_json
 from lqcd_aot.cli.transfer import quiet_option, transfer
 
 

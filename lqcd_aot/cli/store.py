@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from lqcd_aot.cli.output import human_bytes, json_option, print_json, store_option
+from lqcd_aot.amounts import human_bytes
+from lqcd_aot.cli.output import json_option, print_json, store_option
 from lqcd_aot.cli.planning import open_folder
 from lqcd_aot.cli.store_gc import collect
 from lqcd_aot.cli.store_ls import ls

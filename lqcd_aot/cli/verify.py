@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lqcd_aot.cli.output import human_bytes, json_option, print_json
+from lqcd_aot.amounts import human_bytes
+from lqcd_aot.cli.output import json_option, print_json
 from lqcd_aot.cli.trusting import policy, trust_options
 from lqcd_runtime.errors import EXIT_OK, EXIT_UNTRUSTED, TrustError
 

@@ -196,9 +196,7 @@ def heatbath(
     elif isinstance(start, GaugeField) and start.geom == geom:
         links = start.tensor
     else:
-        raise UsageError(
-            "heatbath: start is not usable", expected='"cold", "hot" or a GaugeField on geom', found=repr(start)
-        )
+        raise UsageError("heatbath: start is not usable", expected='"cold", "hot" or a GaugeField on geom', found=repr(start))
     chain = Heatbath(links, beta, seed)
     for done in range(1, sweeps + 1):
         chain.sweep(overrelaxation)

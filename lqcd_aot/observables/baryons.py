@@ -49,9 +49,7 @@ def proton_density(up: Tensor, down: Tensor | None = None, *, nonrelativistic: b
     """
     d = up if down is None else down
     if check_propagator(up) != check_propagator(d) or up.shape[-1] != 3 or d.shape[-1] != 3:
-        raise UsageError(
-            "proton: propagators do not fit", expected="[T,Z,Y,X,4,4,3,3], both", found=[*up.shape, *d.shape]
-        )
+        raise UsageError("proton: propagators do not fit", expected="[T,Z,Y,X,4,4,3,3], both", found=[*up.shape, *d.shape])
     g_t = torch.from_numpy(gamma_matrices())[0]
     diquark = charge_conjugation() @ torch.from_numpy(gamma5())
     if nonrelativistic:
@@ -85,7 +83,5 @@ def proton_correlator(
     t_boundary: +-1 of the quarks in time; three antiperiodic quarks that crossed the end of the lattice give -1.
     Further arguments: see `proton_density` and `propagators.project`.
     """
-    density = torch.einsum(
-        "ab,...ba->...", parity_projector(parity), proton_density(up, down, nonrelativistic=nonrelativistic)
-    )
+    density = torch.einsum("ab,...ba->...", parity_projector(parity), proton_density(up, down, nonrelativistic=nonrelativistic))
     return project(density, momentum, source, 0, float(t_boundary) ** 3)

@@ -51,9 +51,7 @@ def wilson_flow_step(field: Any, epsilon: float) -> Any:
 def wilson_flow(field: Any, t: float, epsilon: float = 0.01) -> Any:
     """The field flowed to time t by equal steps of at most epsilon. Errors: UsageError for t < 0 or epsilon <= 0."""
     if not (t >= 0.0 and epsilon > 0.0):
-        raise UsageError(
-            "wilson_flow: cannot step", expected="t >= 0 and epsilon > 0", found=f"t={t}, epsilon={epsilon}"
-        )
+        raise UsageError("wilson_flow: cannot step", expected="t >= 0 and epsilon > 0", found=f"t={t}, epsilon={epsilon}")
     steps = max(1, _ceil(t / epsilon)) if t > 0.0 else 0
     for _ in range(steps):
         field = wilson_flow_step(field, t / steps)
@@ -66,9 +64,7 @@ def _ceil(x: float) -> int:
     return nearest if abs(x - nearest) < 1e-9 * max(1.0, x) else int(x) + 1
 
 
-def wilson_flow_adaptive(
-    field: Any, t: float, tolerance: float = 1e-6, epsilon: float = 0.01
-) -> tuple[Any, list[float]]:
+def wilson_flow_adaptive(field: Any, t: float, tolerance: float = 1e-6, epsilon: float = 0.01) -> tuple[Any, list[float]]:
     """The field flowed to time t with steps chosen so that the local error stays below `tolerance`; and the steps taken.
 
     Error of a step: max over links of |V' - V'_second| (Frobenius) / Nc; the next step is 0.95 (tolerance/error)^(1/3) times this

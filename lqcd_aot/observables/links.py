@@ -30,9 +30,7 @@ def links_of(field: Any) -> Tensor:
     if not isinstance(links, Tensor):
         raise UsageError("gauge field: is not a GaugeField or tensor", found=type(field).__name__)
     if links.dim() != 7 or links.shape[4] != 4 or links.shape[5] != links.shape[6] or links.shape[6] < 2:
-        raise UsageError(
-            "gauge field: has a wrong shape", expected="[T,Z,Y,X,4,Nc,Nc], Nc >= 2", found=list(links.shape)
-        )
+        raise UsageError("gauge field: has a wrong shape", expected="[T,Z,Y,X,4,Nc,Nc], Nc >= 2", found=list(links.shape))
     if not links.is_complex():
         raise UsageError("gauge field: is not complex", expected="complex64 or complex128", found=links.dtype)
     return links

@@ -36,9 +36,7 @@ def gamma_product(n: int) -> Tensor:
     return product
 
 
-def meson_density(
-    quark: Tensor, sink: int = PION, source: int | None = None, antiquark: Tensor | None = None
-) -> Tensor:
+def meson_density(quark: Tensor, sink: int = PION, source: int | None = None, antiquark: Tensor | None = None) -> Tensor:
     """-tr[ G S(x) Gbar g5 S'(x)^dag g5 ], G = Gamma(sink), Gbar = g_T Gamma(source)^dag g_T: complex128 [T,Z,Y,X].
 
     This is < O(x) O(0)^dag > of O = qbar' Gamma q; for the pion it is tr S'(x)^dag S(x). quark S and antiquark S' (default S):
@@ -83,9 +81,7 @@ def meson_correlators(
     axis: int = 0,
 ) -> Tensor:
     """The sixteen diagonal correlators, row n with Gamma(n) at source and sink: complex128 [16, N_axis]."""
-    rows = [
-        meson_correlator(quark, n, antiquark=antiquark, momentum=momentum, source=source, axis=axis) for n in range(16)
-    ]
+    rows = [meson_correlator(quark, n, antiquark=antiquark, momentum=momentum, source=source, axis=axis) for n in range(16)]
     return torch.stack(rows)
 
 

@@ -1,7 +1,7 @@
 """One HTML page about a store: what is built, how large, how long it took, what was hit, what failed.
 
     gather.py    the facts, from records, failures, divergences and the logs of builds
-    document.py  the frame of a page, tables, wording of sizes and times; shared with lqcd_aot.bench
+    document.py  the frame of a page, tables; shared with lqcd_aot.bench
     svg.py       bars, a histogram and the map of the matrix as inline SVG
     page.py      the page
     style.css    how it looks, light and dark

@@ -1,6 +1,6 @@
-"""What every page of this project has in common: one complete HTML file, tables, numbers for people.
+"""What every page of this project has in common: one complete HTML file, tables, tiles.
 
-Owns the frame (style, policy), tables and the wording of sizes and times. Refuses to know what a page is about. Every text that
+Owns the frame (style, policy) and tables. Refuses to know what a page is about. Every text that
 is passed in is escaped here; parts are HTML already.
 """
 
@@ -42,23 +42,3 @@ def tiles(cells: Iterable[tuple[str, str, bool]]) -> str:
     """(figure, what it is, whether it alarms)."""
     made = (f'<div class="tile{" alarm" if bad else ""}"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b, bad in cells)
     return f'<div class="tiles">{"".join(made)}</div>'
-
-
-def human_bytes(n: float) -> str:
-    """12345 -> '12.1 KiB'."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError("unreachable")
-
-
-def human_seconds(seconds: float) -> str:
-    """0.0000123 -> '12.3 us', 0.0123 -> '12 ms', 4000 -> '1.1 h'."""
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} us"
-    if seconds < 1:
-        return f"{seconds * 1e3:.0f} ms" if seconds >= 0.01 else f"{seconds * 1e3:.2f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"

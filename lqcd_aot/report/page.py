@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from html import escape
 from statistics import median
 
+from lqcd_aot.amounts import human_bytes, human_seconds
 from lqcd_aot.report import svg
-from lqcd_aot.report.document import document, human_bytes, human_seconds, table, tiles
+from lqcd_aot.report.document import document, table, tiles
 from lqcd_aot.report.gather import Facts, Row
 
 SHOWN_BUILDS, SHOWN_ROWS, SHOWN_FAILURES = 30, 15, 50

@@ -32,6 +32,14 @@ class Trusted:
 
     def add(self, key: PublicKey) -> Path:
         """Trust a key; again is as good. Errors: UsageError where another key is trusted under this name, StoreError."""
+        self.check_name(key)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.folder / f"{key.key_id}.pub"
+        write_bytes(path, key.as_bytes(), what="trusted key")
+        return path
+
+    def check_name(self, key: PublicKey) -> None:
+        """Errors: UsageError where another key is trusted under the name of this one."""
         for other in self.all():
             if other.name == key.name and other.key_id != key.key_id:
                 raise UsageError(
@@ -40,10 +48,6 @@ class Trusted:
                     found=key.key_id,
                     hint=f"lqcd-aot trust remove {other.key_id[:16]} first, if the signer has changed keys",
                 )
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.folder / f"{key.key_id}.pub"
-        write_bytes(path, key.as_bytes(), what="trusted key")
-        return path
 
     def remove(self, which: str) -> PublicKey:
         """No longer trust a key, named by its name or the start of its id. Errors: UsageError for none or several."""

@@ -93,7 +93,10 @@ def artifact(spec: Spec, judge: Judge) -> NeffArtifact:
 
 @pytest.mark.parametrize("spec", STRUCTURES, ids=lambda s: s.name)
 def test_xla_agrees_with_complex128(spec: Spec, judge: Judge) -> None:
-    """The bound is derived (witness_bound) and below 1, so that a wrong number could be told."""
+    """The bound is derived (witness_bound) and below 1, so that a wrong number could be told.
+
+    It counts rows of 96 terms, as CPU artifacts add them; the HLO form projects first and adds 48, so it is generous here.
+    """
     made = artifact(spec, judge)
     builder = artifact(builder_spec(spec), judge) if spec.fused else None
     outcome = replay(made.entry, made, builder)

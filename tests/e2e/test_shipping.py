@@ -107,6 +107,14 @@ def test_what_arrives_elsewhere_loads_without_network_compiler_and_torch(packed:
     assert done.stdout.split() == ["9", str(3 * runnable), str(3 * runnable)]
 
 
+def test_a_key_that_could_not_be_trusted_leaves_no_files(call: Call, tmp_path: Path) -> None:
+    """The name is trusted with another key: nothing is written, so the same command works once that is settled."""
+    error = call("keygen", "alice", "--out", str(tmp_path / "new"), code=2)
+    assert "another key already" in json.dumps(error) and not (tmp_path / "new").exists()
+    call("keygen", "alice", "--out", str(tmp_path / "new"), "--no-trust")
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["alice.key", "alice.pub"]
+
+
 def test_a_lock_file_keeps_its_artifacts_while_it_is_there(call: Call, place: Path) -> None:
     """From `lock` on; `pack --locked` says so of a lock that was moved; `gc` releases what is gone."""
 
