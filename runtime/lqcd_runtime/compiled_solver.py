@@ -80,13 +80,13 @@ class CompiledSolver:
         self._call("lqcd_solve_iterate", state, *context, address(stop), iterations, address(history), address(outcome))
         return history, outcome[:, 0], outcome[:, 1]
 
-    def end(self, base: NDArray[np.complex128], factors: Sequence[float]) -> NDArray[np.complex128]:
-        """base + factors[j] * solution of column j, as a new array. The state stays: iterations may go on."""
-        out, factor = np.empty_like(base), np.array(factors, np.float64)
-        self._call(
-            "lqcd_solve_end", address(out), address(base), address(factor), self._state.address, *self._context()
-        )  # fmt: skip
-        return out
+    def end(
+        self, base: NDArray[np.complex128], factors: Sequence[float], out: NDArray[np.complex128] | None = None
+    ) -> NDArray[np.complex128]:
+        """base + factors[j] * solution of column j, in `out` or a new array. The state stays: iterations may go on."""
+        result, factor = np.empty_like(base) if out is None else out, np.array(factors, np.float64)
+        self._call("lqcd_solve_end", address(result), address(base), address(factor), self._state.address, *self._context())
+        return result
 
     def resident(self, iterations: int) -> None:
         """`iterations` of all columns on what the state holds, never stopping. For measuring."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lqcd_runtime.compiled_solver import CompiledSolver
-    from lqcd_runtime.solvers.dirac import DiracLike
+    from lqcd_runtime.operator import DiracOperator
     from lqcd_runtime.solvers.ledger import Observer
 
 # Iterations per call; fewer where columns x sites would make a call last long. A fixed rule: results do not depend on clocks.
@@ -43,8 +43,9 @@ _DEEPEST = {
 
 
 def solve_compiled(
-    D: DiracLike, engine: CompiledSolver, b: NDArray[Any], *, tol: float, max_iterations: int, x0: Any, observer: Observer | None
-) -> tuple[NDArray[Any], SolveInfo]:
+    D: DiracOperator, engine: CompiledSolver, b: NDArray[Any], *,
+    tol: float, max_iterations: int, x0: Any, observer: Observer | None,
+) -> tuple[NDArray[Any], SolveInfo]:  # fmt: skip
     """Solve M x = b for complex128 columns [n,T,Z,Y,X,4,3] of moderate size: (x in D's dtype, SolveInfo).
 
     residual_history is that of the recursion (cg: of the normal equations), relative to what the solve starts from.
@@ -52,19 +53,33 @@ def solve_compiled(
     """
     tol, max_iterations = limits(tol, max_iterations)
     started, applications = time.perf_counter(), 0
-    x = np.zeros(b.shape, COMPLEX[str(D.dtype)])
+    x = np.empty(b.shape, COMPLEX[str(D.dtype)])
     infos: list[ColumnInfo] = []
     with engine.busy:
+        arrays = _Arrays((engine.batch, *b.shape[1:]))
         for start in range(0, len(b), engine.batch):
             part = slice(start, start + engine.batch)
-            guess = None if x0 is None else _padded(x0[part], engine.batch)
-            group = _Group(D, engine, _padded(b[part], engine.batch), guess, tol, max_iterations, observer, start)
+            guess = None if x0 is None else x0[part]
+            group = _Group(D, engine, _padded(b[part], engine.batch), guess, arrays, tol, max_iterations, observer, start)
             group.run()
             count = len(b[part])
-            x[part] = group.x[:count]
+            x[part] = arrays.x[:count]
             infos += [column.info for column in group.columns[:count]]
             applications += group.applications
     return x, SolveInfo(infos, applications=applications, seconds=time.perf_counter() - started)
+
+
+class _Arrays:
+    """x and its residual, and a trial of both, for one group after the other: the first touch of fresh memory costs more than
+    what is computed in it."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.x, self.trial, self.r, self.trial_r = (np.empty(shape, np.complex128) for _ in range(4))
+
+    def take_trial(self) -> None:
+        """The trial becomes x."""
+        self.x, self.trial = self.trial, self.x
+        self.r, self.trial_r = self.trial_r, self.r
 
 
 def _padded(columns: Any, batch: int) -> NDArray[np.complex128]:
@@ -87,21 +102,25 @@ class _Group:
     """One batch of columns."""
 
     def __init__(
-        self, D: DiracLike, engine: CompiledSolver, b: Any, x0: Any, tol: float, max_iterations: int, observer: Any, first: int
-    ) -> None:
-        self.D, self.engine, self.b, self.tol, self.limit = D, engine, b, tol, max_iterations
+        self, D: DiracOperator, engine: CompiledSolver, b: Any, x0: Any, arrays: _Arrays, tol: float, max_iterations: int,
+        observer: Any, first: int,
+    ) -> None:  # fmt: skip
+        self.D, self.engine, self.b, self.arrays, self.tol, self.limit = D, engine, b, arrays, tol, max_iterations
         self.observer, self.first = observer, first
         self.applications = 0
         self.deepest = _DEEPEST[engine.spec.storage]
         self.columns = [Column(size, engine.method) for size in lengths(b)]
-        self.x: NDArray[np.complex128] = np.zeros_like(b) if x0 is None else x0.copy()
-        for column, x in zip(self.columns, self.x, strict=True):
+        arrays.x[...] = 0
+        if x0 is not None:
+            arrays.x[: len(x0)] = x0
+        for column, x in zip(self.columns, arrays.x, strict=True):
             if not column.active:
                 x[...] = 0 if column.size == 0 else math.nan
-        self.r = b
-        if x0 is not None:
-            self.r = self._residual(self.x)
-        for column, length in zip(self.columns, lengths(self.r), strict=True):
+        if x0 is None:
+            arrays.r[...] = b
+        else:
+            self._residual(arrays.r, arrays.x)
+        for column, length in zip(self.columns, lengths(arrays.r), strict=True):
             column.length = length
             if column.active:
                 column.judge(tol, max_iterations)
@@ -109,29 +128,28 @@ class _Group:
     def _active(self) -> list[Column]:
         return [c for c in self.columns if c.active]
 
-    def _residual(self, x: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """b - D x, in D's precision."""
+    def _residual(self, out: NDArray[np.complex128], x: NDArray[np.complex128]) -> None:
+        """out = b - D x, in D's precision."""
         self.applications += len(self._active())
-        product: NDArray[np.complex128]
-        product = self.D.apply(x.astype(COMPLEX[str(self.D.dtype)], copy=False)).astype(np.complex128, copy=False)
-        np.subtract(self.b, product, out=product)
-        return product
+        if out.dtype == COMPLEX[str(self.D.dtype)]:
+            self.D.apply_into(out, x)
+        else:
+            out[...] = self.D.apply(x.astype(COMPLEX[str(self.D.dtype)]))
+        np.subtract(self.b, out, out=out)
 
     def run(self) -> None:
         """Rounds until no column is active."""
+        arrays = self.arrays
         while self._active():
             self._begin()
             self._iterate()
-            trial = self.engine.end(self.x, [c.length if c.active else 0.0 for c in self.columns])
-            r = self._residual(trial)
-            for j, (column, length) in enumerate(zip(self.columns, lengths(r), strict=True)):
-                if not column.active:
-                    continue
-                if column.accept(length):
-                    continue
-                # The better of the two is kept: a correction that made things worse is no part of an answer.
-                trial[j], r[j] = self.x[j], self.r[j]
-            self.x, self.r = trial, r
+            self.engine.end(arrays.x, [c.length if c.active else 0.0 for c in self.columns], arrays.trial)
+            self._residual(arrays.trial_r, arrays.trial)
+            for j, (column, length) in enumerate(zip(self.columns, lengths(arrays.trial_r), strict=True)):
+                if column.active and not column.accept(length):
+                    # The better of the two is kept: a correction that made things worse is no part of an answer.
+                    arrays.trial[j], arrays.trial_r[j] = arrays.x[j], arrays.r[j]
+            arrays.take_trial()
             for column in self._active():
                 column.judge(self.tol, self.limit)
 
@@ -139,11 +157,11 @@ class _Group:
         """Hand the residuals over. A search direction that no longer fits its residual is dropped."""
         factors = [1.0 / c.length if c.active else 0.0 for c in self.columns]
         modes = [c.mode() if c.active else 0 for c in self.columns]
-        norms = self.engine.begin(self.r, factors, modes)
+        norms = self.engine.begin(self.arrays.r, factors, modes)
         parted = [c.active and mode == 1 and c.parted(rr) for c, mode, rr in zip(self.columns, modes, norms, strict=True)]
         if self.engine.method == "cg" and any(parted):
             modes = [0 if apart else mode for apart, mode in zip(parted, modes, strict=True)]
-            norms = self.engine.begin(self.r, factors, modes)
+            norms = self.engine.begin(self.arrays.r, factors, modes)
         for column, rr in zip(self.columns, norms, strict=True):
             if column.active:
                 column.start(float(rr), self._depth(column))
