@@ -7,26 +7,9 @@
 
 namespace lqcd {
 
-// Calls body(rhs, offset of the spinor in a field of stored spinors, where each lane's numbers are in complex128 of all columns)
-// for every site and right-hand side of one parity.
-template <class Body>
-void each_spinor(lqcd_pool* pool, int parity, const Body& body) {
-  parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
-    for (int64_t site = first; site < last; ++site) {
-      const Coordinates outer = coordinates(site, 0, parity);
-      int64_t place[kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) place[lane] = global_index(global(outer, lane, 0)) * kSpinor;
-      for (int rhs = 0; rhs < kBatch; ++rhs) {
-        body(rhs, site * kSiteStride + rhs * kStoredSpinor, place);
-        for (int lane = 0; lane < kLanes; ++lane) place[lane] += kVolume * kSpinor;
-      }
-    }
-  });
-}
-
 // packed = factor b. A factor of 0 gives a column of zeros whatever b holds.
 inline void gather(Vector* packed, const double* b, const double* factor, int parity, lqcd_pool* pool) {
-  each_spinor(pool, parity, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
+  each_spinor<0>(pool, parity, 0, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
     Vector v[kSpinor] = {};
     if (factor[rhs] != 0)
       for (int lane = 0; lane < kLanes; ++lane)
@@ -42,7 +25,7 @@ LQCD_INLINE int64_t solution_at(int64_t at) { return kHalves ? at / kStoredSpino
 // spinor(place, offset): the vectors of x at the offset of a stored spinor.
 template <class Spinor>
 void scatter(double* out, const double* base, const double* factor, int parity, lqcd_pool* pool, const Spinor& spinor) {
-  each_spinor(pool, parity, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
+  each_spinor<0>(pool, parity, 0, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
     LoadedSpinor loaded;
     const Vector* v = spinor(loaded, at);
     for (int lane = 0; lane < kLanes; ++lane)
@@ -56,7 +39,7 @@ void scatter(double* out, const double* base, const double* factor, int parity, 
 
 // Changes signs of a packed field as a hash of (global index, component, seed) says: the same on every machine and layout.
 inline void scramble(Vector* packed, const int32_t* seed, int parity, lqcd_pool* pool) {
-  each_spinor(pool, parity, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
+  each_spinor<0>(pool, parity, 0, [=](int rhs, int64_t at, const int64_t (&place)[kLanes]) {
     if (seed[rhs] <= 0) return;
     LoadedSpinor loaded;
     const Vector* old = load_spinor(loaded, packed + at);
