@@ -144,19 +144,19 @@ class DiracOperator:
         array, _ = spinors(psi, self.lattice, self.dtype)
         if len(array) != self.batch:
             raise UsageError("psi: does not fill the batch", expected=self.batch, found=len(array))
-        call, threads, out, work = self.artifact.call, self.threads, self._out, self._work
-        slabs = []
+        slabs, threads = [], self.threads
         for slab, (gauge, clover) in enumerate(zip(self.packed.slabs, self._clover, strict=True)):
             packed = Buffer(self.artifact.bytes_of(SPINOR_IN))
-            call("lqcd_pack_spinor", packed.address, address(array), slab, threads=threads)
-            slabs.append((packed, gauge, clover))
+            self.artifact.call("lqcd_pack_spinor", packed.address, address(array), slab, threads=threads)
+            arguments = self._out.address, packed.address, gauge.address, clover and clover.address, self._work.address
+            apply = self.artifact.bound("lqcd_apply", *arguments, self._scalars, threads=threads, held=(self, packed))
+            slabs.append(apply)
+        if len(slabs) == 1:
+            return slabs[0]
 
         def once() -> None:
-            for packed, gauge, clover in slabs:
-                call(
-                    "lqcd_apply", out.address, packed.address, gauge.address, clover and clover.address, work.address,
-                    self._scalars, threads=threads,
-                )  # fmt: skip
+            for apply in slabs:
+                apply()
 
         return once
 

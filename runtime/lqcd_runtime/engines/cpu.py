@@ -20,6 +20,7 @@ from lqcd_runtime.settings import pin_threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from lqcd_runtime.manifest import Entry
@@ -113,6 +114,28 @@ class CpuArtifact:
         with pool.lock:
             return int(self._functions[name](*arguments, pool.pointer))
 
+    def bound(self, name: str, *arguments: Any, threads: int = 1, held: object = None) -> Callable[[], None]:
+        """A `call` whose looking up and converting was done once: on a 4^4 lattice they cost a tenth of the work. held: what the
+        arguments point into; it lives as long as the call."""
+        function = self._functions[name]
+        given = [_converted(kind, value) for kind, value in zip(function.argtypes, arguments, strict=False)]
+        if threads <= 1:
+
+            def alone(_held: object = held) -> None:
+                if status := function(*given, None):
+                    raise self.refusal(name, status)
+
+            return alone
+        pool = self._pool(threads)
+
+        def shared(_held: object = held) -> None:
+            with pool.lock:
+                status = function(*given, pool.pointer)
+            if status:
+                raise self.refusal(name, status)
+
+        return shared
+
     def _pool(self, threads: int) -> _Pool:
         with self._pools_lock:
             if threads not in self._pools:
@@ -168,6 +191,13 @@ def _check(library: Library, entry: Entry) -> None:
     found = (identity() or b"").decode("ascii", "replace")
     if found != entry.name:
         raise EngineError(f"artifact {entry.name}: is mislabelled", expected=entry.name, found=found, hint="build it again")
+
+
+def _converted(kind: Any, value: Any) -> Any:
+    """What ctypes makes of an argument at every call, made once."""
+    if kind is ctypes.c_void_p and isinstance(value, int):
+        return kind(value)
+    return ctypes.cast(value, kind) if isinstance(value, ctypes.Array) else value
 
 
 def _bind(library: Library, entry: Entry) -> dict[str, Any]:

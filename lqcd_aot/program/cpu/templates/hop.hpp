@@ -44,7 +44,7 @@ struct SiteLinks {
 // prefetcher gives up at every page, which is one or two sites long here. The software's is spread over the arithmetic, four of
 // the longest vectors' spinors ahead at most: further ahead the first cache has lost it before it is used.
 inline constexpr int64_t kAhead = 64 / int64_t(sizeof(Vector));
-inline constexpr bool kFetchBehind = 3 * kSlice * kSiteStride * int64_t(sizeof(Vector)) >= 16 << 20;
+inline constexpr bool kFetchBehind = 3 * kSlice * kSiteStride * int64_t(sizeof(Vector)) >= 8 << 20;
 
 // Part D of 8 of the spinor at `from`.
 template <int D>
