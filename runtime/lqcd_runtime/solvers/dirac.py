@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lqcd_runtime.compiled_solver import CompiledSolver
     from lqcd_runtime.solvers.ledger import Observer
     from lqcd_runtime.solvers.result import SolveInfo
 
@@ -104,11 +105,8 @@ def solve(
     if start is not None and start.shape != columns.shape:
         raise UsageError("start vector: has another shape than the right-hand side", expected=columns.shape, found=start.shape)
     choice = choose(D, method, precision, even_odd, compiled, inner, len(columns), storage)
-    # Scaled here, so that operators of any precision see numbers near 1 whatever the size of the quark source. A compiled solve
-    # scales for its artifact anyway, and double precision holds what is neither huge nor tiny.
     sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(columns)]
-    at_hand = choice.engine is not None and str(D.dtype) == "float64" and all(1e-100 < s < 1e100 for s in sizes)
-    if at_hand or all(s == 1.0 for s in sizes):
+    if _fits_as_it_is(D, choice.engine, sizes):
         unit, guess = columns, start
     else:
         unit, guess = space.divided(columns, sizes), None if start is None else space.divided(start, sizes)
@@ -124,6 +122,15 @@ def solve(
     info.engine = choice.words
     info.flops = info.applications * float(getattr(D, "flops", 0.0))
     return (x[0] if single else x), info
+
+
+def _fits_as_it_is(D: DiracLike, engine: CompiledSolver | None, sizes: list[float]) -> bool:
+    """Whether columns of these sizes need no scaling: operators of any precision are to see numbers near 1 whatever the size of
+    the quark source. A compiled solve scales for its artifact itself, and double precision holds what is neither huge nor tiny.
+    """
+    if engine is not None and str(D.dtype) == "float64":
+        return all(1e-100 < s < 1e100 for s in sizes)
+    return all(s == 1.0 for s in sizes)
 
 
 def _scale_back(D: DiracLike, x: NDArray[Any], b: NDArray[Any], sizes: list[float], tol: float, info: SolveInfo) -> None:
