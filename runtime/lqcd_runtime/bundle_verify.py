@@ -97,7 +97,7 @@ def _refuse(view: memoryview, at: int, expected: bytes, what: str) -> None:
 def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], places: dict[str, Member]) -> None:
     """Index, entries, records and blobs must agree, and the index must be sorted, or a binary search would miss."""
     view, where, sha256 = bundle.view, bundle.where, hashlib.sha256
-    lines = bundle.bytes_of("entries.jsonl")
+    lines = view[places["entries.jsonl"].data : places["entries.jsonl"].end]
     last: tuple[bytes, int] | None = None
     reader = LineReader()
     at = 0
@@ -111,7 +111,7 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], plac
                 expected=f"byte {at}, a target below {len(TARGETS)}",
                 found=f"byte {offset}, target {target}",
             )
-        text = lines[at : at + length]
+        text = lines[at : at + length].tobytes()
         at += length + 1
         if sha256(text).digest() != digest:
             raise CorruptError(f"{where}: entry {i} does not match its digest in the index", expected=digest.hex())

@@ -55,29 +55,31 @@ class Line:
         As bytes first: a cut that ended at another place than where these members end would leave no line that is JSON.
         Errors: CorruptError where the record is not JSON.
         """
-        line = self.text
         if self.cuts is not None:
-            first, last = self.cuts
+            line, (first, last) = memoryview(self.text), self.cuts
             back = last - len(line)
             cut = record.rfind(_PROVENANCE, 0, back)
             if (
                 cut >= 0
                 and record.endswith(line[last:])
                 and record.endswith(line[first:last], 0, cut)
-                and record.startswith(line[:first] + _COMPONENTS)
+                and record.startswith(line[:first])
+                and record.startswith(_COMPONENTS, first)
                 and record[cut - (last - first) - 1] == record[back - 1] == _BRACE
             ):
                 return True
-        return entry_dict(parse_object(record, self.name)) == parse_object(line, self.name)
+        return entry_dict(parse_object(record, self.name)) == parse_object(self.text, self.name)
 
 
 class LineReader:
-    """Reads lines in the order of a bundle. Remembers the last spec and the text from outputs to target that goes with it."""
+    """Reads lines in the order of a bundle. Remembers the last spec, the text from outputs to target that goes with it, and the last
+    witness: all targets of a spec share it."""
 
     def __init__(self) -> None:
         self._spec_key = ""
         self._spec: Spec
         self._middle: str
+        self._witness = "null"
 
     def read(self, text: bytes, spec_key: str, target: str, where: str) -> Line:
         """A line that must be of this spec and target. Errors: CorruptError, TooNewError, `where` naming its place."""
@@ -118,7 +120,12 @@ class LineReader:
                 return None
             code = outputs[CODE]
             sound = type(code["sha256"]) is str and type(code["size"]) is int
-            _, at = _value_at(text, last + len(behind))
+            start = last + len(behind)
+            if text.startswith(self._witness, start):
+                at = start + len(self._witness)
+            else:
+                _, at = _value_at(text, start)
+                self._witness = text[start:at]
         except (ValueError, StopIteration, RecursionError, KeyError, TypeError):
             return None
         if sound and not (text.endswith(_PASSED) and at == len(text) - len(_PASSED)):
