@@ -74,7 +74,7 @@ class Line:
 class LineReader:
     """Reads lines in the order of a bundle.
 
-    Remembers the last spec, the text from outputs to target that goes with it, and the last witness: all targets of a spec share it.
+    Remembers the last spec, the text from outputs to target that goes with it, and the last witness: targets of a spec share it.
     """
 
     def __init__(self) -> None:
