@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -45,18 +46,29 @@ def test_an_operator(factory: Factory, fields: Any) -> None:
 def test_the_sums_of_a_solver(factory: Factory, fields: Any, word: str) -> None:
     """The history of five iterations, whose numbers are sums over all sites."""
     links, b = fields
-    whole = iterate(factory.load(Spec(word, LATTICE, batch=LARGE), TARGET), links, b, 2)
+    whole, _ = iterate(factory.load(Spec(word, LATTICE, batch=LARGE), TARGET), links, b, 2)
     for column in (0, 15):
-        alone = iterate(factory.load(Spec(word, LATTICE), TARGET), links, b[column : column + 1], 1)
+        alone, _ = iterate(factory.load(Spec(word, LATTICE), TARGET), links, b[column : column + 1], 1)
         assert np.isfinite(alone).all() and alone[-1, 0, 0] < alone[0, 0, 0]
         assert alone.tobytes() == np.ascontiguousarray(whole[:, :, column : column + 1]).tobytes()
 
 
-def iterate(artifact: Artifact, links: Any, b: Any, threads: int, iterations: int = 5) -> Any:
-    """history [iterations, 2, batch] of a solver artifact that starts from b."""
+@pytest.mark.parametrize("batch", [1, LARGE])
+@pytest.mark.parametrize("word", WORDS[1:])
+def test_what_an_iteration_leaves_to_the_next(factory: Factory, fields: Any, word: str, batch: int) -> None:
+    """Calls of two, one and two iterations are one call of five, solution and search direction included."""
+    links, b = fields
+    artifact = factory.load(Spec(word, LATTICE, batch=batch), TARGET)
+    once, state = iterate(artifact, links, b[:batch], 2)
+    parts, same = iterate(artifact, links, b[:batch], 1, (2, 1, 2))
+    assert once.tobytes() == parts.tobytes() and state.tobytes() == same.tobytes()
+
+
+def iterate(artifact: Artifact, links: Any, b: Any, threads: int, calls: tuple[int, ...] = (5,)) -> tuple[Any, Any]:
+    """history [iterations, 2, batch] and state of a solver artifact that starts from b; calls: iterations of each call."""
     library, batch = artifact.library, len(b)
     gauge, _, _, work, clover, state = (artifact.buffer(what) for what in range(6))
-    norms, history, stop = np.zeros(batch), np.full((iterations, 2, batch), np.nan), np.zeros(batch)
+    norms, history, stop = np.zeros(batch), np.full((sum(calls), 2, batch), np.nan), np.zeros(batch)
     factor, mode, outcome = np.ones(batch), np.zeros(batch, np.int32), np.zeros((batch, 2), np.int32)
     pool = library.lqcd_pool_new(threads)
 
@@ -68,7 +80,8 @@ def iterate(artifact: Artifact, links: Any, b: Any, threads: int, iterations: in
     if clover.size:
         call("lqcd_pack_clover", clover, links, 0, SCALARS)
     call("lqcd_solve_begin", state, b, factor, mode, gauge, clover, work, SCALARS, norms)
-    call("lqcd_solve_iterate", state, gauge, clover, work, SCALARS, stop, iterations, history, outcome)
+    for done, count in zip(itertools.accumulate((0, *calls)), calls, strict=False):
+        call("lqcd_solve_iterate", state, gauge, clover, work, SCALARS, stop, count, history[done:], outcome)
+        assert (outcome[:, 0] == count).all()
     library.lqcd_pool_free(pool)
-    assert (outcome[:, 0] == iterations).all()
-    return history
+    return history, state

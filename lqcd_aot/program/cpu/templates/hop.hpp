@@ -40,25 +40,30 @@ struct SiteLinks {
 };
 
 // What a site needs from beyond the second cache: its own links; the spinors one step ahead in T and Z, read there for the first
-// time, or for the first time since a slice ago; those behind in T where three slices overflow the last cache. A processor's own
+// time, or for the first time since a slice ago; those behind in T where three slices overflow the second cache. A processor's own
 // prefetcher gives up at every page, which is one or two sites long here. The software's is spread over the arithmetic, four of
-// the longest vectors' spinors ahead at most: further ahead the first cache has lost it before it is used.
+// the longest vectors' spinors ahead at most: further ahead the first cache has lost it before it is used. What comes from memory
+// takes longer than that: where fields overflow the last cache, spinors ahead in T are fetched into the second cache first; so are
+// single columns' links, which even-odd sweeps, that use a link once, gain from at every size.
 inline constexpr int64_t kAhead = 64 / int64_t(sizeof(Vector));
 inline constexpr bool kFetchBehind = 3 * kSlice * kSiteStride * int64_t(sizeof(Vector)) >= 8 << 20;
+inline constexpr bool kFarSpinors = kStream, kFarLinks = kBatch == 1 && (kStream || kEvenOdd);
+inline constexpr int64_t kFarAhead = (kBatch == 1 ? 6 : 12) * kAhead, kAheadInT = kFarSpinors ? 1 : kAhead;
 
-// Part D of 8 of the spinor at `from`.
-template <int D>
+// Part D of 8 of the spinor at `from`, into all caches, or only into those behind the first.
+template <int D, bool Far = false>
 LQCD_INLINE void prefetch_spinor(const Vector* from) {
   constexpr int64_t bytes = int64_t(sizeof(Vector)) * kStoredSpinor, first = bytes * D / 8, last = bytes * (D + 1) / 8;
   LQCD_UNROLL for (int64_t at = (first + 63) / 64 * 64; at < last; at += 64)
-    __builtin_prefetch(reinterpret_cast<const char*>(from) + at);
+    __builtin_prefetch(reinterpret_cast<const char*>(from) + at, 0, Far ? 2 : 3);
 }
 
 // During direction D of one right-hand side: for the next one, which follows in memory, be it of this site or of the next.
 template <int D>
 LQCD_INLINE void prefetch_spinors(const Vector* in, const Neighbours& n) {
   if constexpr (!kPrefetch) return;
-  prefetch_spinor<D>(in + n.position[0] * kSiteStride + kAhead * kStoredSpinor);
+  if constexpr (kFarSpinors) prefetch_spinor<D, true>(in + n.position[0] * kSiteStride + kFarAhead * kStoredSpinor);
+  prefetch_spinor<D>(in + n.position[0] * kSiteStride + kAheadInT * kStoredSpinor);
   prefetch_spinor<D>(in + n.position[2] * kSiteStride + kAhead * kStoredSpinor);
   if constexpr (kFetchBehind) prefetch_spinor<D>(in + n.position[1] * kSiteStride + kAhead * kStoredSpinor);
 }
@@ -67,10 +72,11 @@ LQCD_INLINE void prefetch_spinors(const Vector* in, const Neighbours& n) {
 // ones shortly before; those of the other parity have not.
 LQCD_INLINE void prefetch_links(const SiteLinks& links, int part, int parts) {
   if constexpr (!kPrefetch) return;
-  constexpr int64_t distance = (kBatch == 1 ? kAhead : 1) * kStoredLink, lines = (kStoredLink * int64_t(sizeof(Vector)) + 63) / 64;
+  constexpr int64_t distance = (kFarLinks ? 4 * kAhead : kBatch == 1 ? kAhead : 1) * kStoredLink;
+  constexpr int64_t lines = (kStoredLink * int64_t(sizeof(Vector)) + 63) / 64;
   for (int64_t line = lines * part / parts; line < lines * (part + 1) / parts; ++line)
     for (int d = 0; d < 8; d += kEvenOdd ? 1 : 2)
-      __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64);
+      __builtin_prefetch(reinterpret_cast<const char*>(links.u[d] + distance) + line * 64, 0, kFarLinks ? 2 : 3);
 }
 
 // values of the next sub-lattice in the lanes that step across a face.
@@ -163,6 +169,11 @@ LQCD_INLINE void add_directions(Vector (&acc)[kSpinor], const Vector* in, const 
 struct AllColumns {
   LQCD_INLINE int count() const { return kBatch; }
   LQCD_INLINE int operator[](int i) const { return i; }
+};
+
+// What makes sites [first, last) of a sweep's input before they are read, where they are there already.
+struct Ready {
+  LQCD_INLINE void operator()(int64_t, int64_t) const {}
 };
 
 // Sites [first, last) of `out` (with OutHalo) from `in` (with InHalo). parity: that of the sites of `out`, for even-odd fields.

@@ -19,6 +19,7 @@ void schur(Vector* out, const Vector* in, Vector* odd, const Vector* links, cons
            lqcd_pool* pool) {
   constexpr bool slices = by_slices(1);
   half_sweeps<slices>(
+      Ready{},
       [&](int64_t first, int64_t last) {
         hop_part<Dagger, kStream && !slices>(odd, in, links, 1, first, last, AllColumns{}, pool, odd_epilogue(clover, scalars));
       },

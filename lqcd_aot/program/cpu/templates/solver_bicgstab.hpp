@@ -91,7 +91,11 @@ inline void begin(const State& s, const System& system, Vector* work, const doub
   }
 }
 
-inline void iterate(const State& s, const System& system, Vector* v, Active& columns, Progress& progress, int32_t n) {
+// An iteration leaves nothing to the next.
+struct Unfinished {};
+inline void finish(const State&, const System&, const Unfinished&) {}
+
+inline void iterate(const State& s, const System& system, Vector* v, Active& columns, Progress& progress, int32_t n, Unfinished&) {
   Vector *x = s.x, *r = s.field(kR), *p = s.field(kP), *shadow = s.field(kShadow), *t = v + kField;
   Number alpha[kBatch], omega[kBatch];
   Coefficients a, w, c;

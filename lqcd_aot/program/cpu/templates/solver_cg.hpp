@@ -2,7 +2,8 @@
 // Owns: the recursion. Refuses to know: the operator and its fields' layout.
 //
 //   w = M p, |w|^2;  alpha = |r|^2/|w|^2;  r -= alpha M^dag w, |r|^2;  beta = new/old;  x += alpha p, p = r + beta p
-// p^dag A p is |M p|^2, so alpha is known before the second application and r is updated inside it: A p is never stored.
+// p^dag A p is |M p|^2, so alpha is known before the second application and r is updated inside it: A p is never stored. The last step
+// waits for the next iteration's M p, which makes p slice by slice just before it is read; finish does it after the last one.
 // The second number of the history is alpha |r|^2, by which |b - M x|^2 falls in the iteration.
 // Source: M. Hestenes, E. Stiefel, J. Res. NBS 49 (1952) 409, section 10.
 #pragma once
@@ -69,22 +70,17 @@ inline void begin(const State& s, const System& system, Vector* w, const double*
   for (int rhs = 0; rhs < kBatch; ++rhs) s.rr(rhs) = rr.at[rhs][0];
 }
 
-inline void iterate(const State& s, const System& system, Vector* w, Active& columns, Progress& progress, int32_t n) {
-  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP);
-  Sums<1> ww, rr;
+// The last step of an iteration: x += alpha p, p = r + beta p, for the columns that made the iteration.
+struct Unfinished {
+  Active columns;
   real alpha[kBatch], beta[kBatch];
-  system.apply<false, 1>(w, p, columns, ww, NormOnly{});
-  for (int i = 0; i < columns.count(); ++i) {
-    const int rhs = columns[i];
-    const double value = ww.at[rhs][0];
-    if (!(value > 0) || !is_finite(value)) progress.fail(rhs, is_finite(value));
-    else alpha[rhs] = real(s.rr(rhs) / value);
-  }
-  columns.choose([&](int rhs) { return progress.runs(rhs); });
-  system.apply<true, 1>(r, w, columns, rr, SubtractFromResidual{r, alpha});
-  for (int i = 0; i < columns.count(); ++i) beta[columns[i]] = real(rr.at[columns[i]][0] / s.rr(columns[i]));
-  each_site(columns, system.pool, [=, &alpha, &beta](int64_t at, int rhs, int64_t) {
-    const Vector a = broadcast<Vector>(alpha[rhs]), c = broadcast<Vector>(beta[rhs]);
+};
+
+inline void move_on(const State& s, lqcd_pool* pool, const Unfinished& step, int64_t from, int64_t to) {
+  Vector *x = s.x, *r = s.field(kR), *p = s.field(kP);
+  if (step.columns.count() == 0) return;
+  each_site_of(from, to, step.columns, pool, [=, &step](int64_t at, int rhs, int64_t) {
+    const Vector a = broadcast<Vector>(step.alpha[rhs]), c = broadcast<Vector>(step.beta[rhs]);
     LoadedSpinor places[2];
     const Vector *direction = load_spinor(places[0], p + at), *residual = load_spinor(places[1], r + at);
     Vector* solution = x + solution_at(at);
@@ -95,11 +91,33 @@ inline void iterate(const State& s, const System& system, Vector* w, Active& col
     }
     store_spinor<false>(p + at, v);
   });
+}
+
+inline void finish(const State& s, const System& system, const Unfinished& step) {
+  move_on(s, system.pool, step, 0, sites_of(0));
+}
+
+inline void iterate(const State& s, const System& system, Vector* w, Active& columns, Progress& progress, int32_t n,
+                    Unfinished& step) {
+  Vector *r = s.field(kR), *p = s.field(kP);
+  Sums<1> ww, rr;
+  system.apply<false, 1>(w, p, columns, ww, NormOnly{},
+                         [&](int64_t first, int64_t last) { move_on(s, system.pool, step, first, last); });
+  for (int i = 0; i < columns.count(); ++i) {
+    const int rhs = columns[i];
+    const double value = ww.at[rhs][0];
+    if (!(value > 0) || !is_finite(value)) progress.fail(rhs, is_finite(value));
+    else step.alpha[rhs] = real(s.rr(rhs) / value);
+  }
+  columns.choose([&](int rhs) { return progress.runs(rhs); });
+  step.columns = columns;
+  system.apply<true, 1>(r, w, columns, rr, SubtractFromResidual{r, step.alpha});
   for (int i = 0; i < columns.count(); ++i) {
     const int rhs = columns[i];
     const double before = s.rr(rhs);
+    step.beta[rhs] = real(rr.at[rhs][0] / before);
     s.rr(rhs) = rr.at[rhs][0];
-    progress.done(rhs, n, rr.at[rhs][0], double(alpha[rhs]) * before);
+    progress.done(rhs, n, rr.at[rhs][0], double(step.alpha[rhs]) * before);
   }
 }
 

@@ -1,6 +1,7 @@
 // Purpose: the entry points of kind `solver`.
 // Owns: argument checks, the layout of state and workspace, status words. Refuses to know: algorithm and system; the entry file
-// includes both before: System, kMethodFields (vectors kept between calls beside x), kMethodWork, begin, iterate.
+// includes both before: System, kMethodFields (vectors kept between calls beside x), kMethodWork, begin, iterate, and finish of the
+// Unfinished step that an iteration leaves to the next.
 #pragma once
 
 #include "dirac_entry.hpp"
@@ -70,12 +71,14 @@ int32_t lqcd_solve_iterate(void* state, const void* gauge, const void* clover, v
   Progress progress{stop, history, outcome};
   for (int rhs = 0; rhs < kBatch; ++rhs) progress.start(rhs, s.rr(rhs));
   const System system = system_at(s, gauge, clover, work, scalars, pool);
+  Unfinished step{};
   for (int32_t n = 0; n < iterations; ++n) {
     Active columns;
     columns.choose([&](int rhs) { return progress.runs(rhs); });
     if (columns.count() == 0) break;
-    iterate(s, system, static_cast<Vector*>(work), columns, progress, n);
+    iterate(s, system, static_cast<Vector*>(work), columns, progress, n, step);
   }
+  finish(s, system, step);
   return kOk;
 }
 

@@ -24,10 +24,13 @@ struct System {
   Vector* work;
   double* partials;
 
-  template <bool Dagger, int K, class Finish>
-  void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish) const {
+  // out = finish(S in) or finish(S^dag in), with its sums. prepare(first, last) makes the sites of `in` that are about to be read.
+  template <bool Dagger, int K, class Finish, class Prepare = Ready>
+  void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish,
+             const Prepare& prepare = {}) const {
     constexpr bool slices = by_slices(kSumBlock);
     half_sweeps<slices>(
+        prepare,
         [&](int64_t first, int64_t last) {
           hop_part<Dagger, kStream && !slices>(work, in, links, 1, first, last, columns, pool, odd_epilogue(clover, scalars));
         },

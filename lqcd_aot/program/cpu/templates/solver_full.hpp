@@ -21,9 +21,11 @@ struct System {
   Vector* work;
   double* partials;
 
-  // out = finish(M in) or finish(M^dag in), with its sums.
-  template <bool Dagger, int K, class Finish>
-  void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish) const {
+  // out = finish(M in) or finish(M^dag in), with its sums. prepare(first, last) makes the sites of `in`.
+  template <bool Dagger, int K, class Finish, class Prepare = Ready>
+  void apply(Vector* out, const Vector* in, const Active& columns, Sums<K>& sums, const Finish& finish,
+             const Prepare& prepare = {}) const {
+    prepare(int64_t(0), sites_of(0));
     hop_sums<Dagger, K>(out, in, links, 0, 0, sites_of(0), columns, pool, partials, make_epilogue<Dagger, 0>(in, clover, scalars),
                         finish);
     add_up<K>(partials, sums);

@@ -97,13 +97,17 @@ void hop_sums(Vector* out, const Vector* in, const Vector* links, int parity, in
   });
 }
 
-// body(offset of a spinor, rhs, site) on every site and column; nothing is summed.
+// body(offset of a spinor, rhs, site) on sites [from, to) and every column; nothing is summed.
 template <class Body>
-void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
-  parallel_for(pool, sites_of(0), [&](int64_t first, int64_t last) {
-    for (int64_t site = first; site < last; ++site)
+void each_site_of(int64_t from, int64_t to, const Active& columns, lqcd_pool* pool, const Body& body) {
+  parallel_for(pool, to - from, [&](int64_t first, int64_t last) {
+    for (int64_t site = from + first; site < from + last; ++site)
       for (int i = 0; i < columns.count(); ++i) body(site * kSiteStride + columns[i] * kStoredSpinor, columns[i], site);
   }, 8 * kLeastSites);
+}
+template <class Body>
+void each_site(const Active& columns, lqcd_pool* pool, const Body& body) {
+  each_site_of(0, sites_of(0), columns, pool, body);
 }
 
 // body(offset of a spinor, rhs, its K sums) on every site and column.
