@@ -6,8 +6,12 @@
 //   reduce<K>(pool, count, block, partials, sums, [&](int64_t first, int64_t last, double (&sum)[K]) { ... });
 //
 // The range is cut into equal parts, one a thread: the same thread gets the same sites in every loop over them, from packing on, so
-// pages lie on its node (first touch). A part whose thread does not come, because it sleeps or its CPU is taken, is done by another.
-// A pool serves one caller at a time. After a fork the child has no workers: the loop then runs serially there.
+// pages lie on its node (first touch). A part whose thread does not come, because it sleeps or its CPU is taken, is done by another;
+// the first part is the caller's. A pool serves one caller at a time. After a fork the child has no workers: the loop then runs
+// serially there.
+//
+// A small loop lasts a few microseconds, and a cache line that moves between cores a tenth of one. So a worker finds all about a
+// job in one line, and has one of its own, which it says in that it has begun and ended; with two threads nothing else moves.
 #pragma once
 
 #include <linux/futex.h>
@@ -16,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -61,52 +66,57 @@ inline void wait_for_change(uint32_t* word, uint32_t seen, uint32_t* parked) {
 
 struct lqcd_pool {
   alignas(64) uint32_t job = 0;  // number of the current job; workers wait for it to change
-  uint32_t parked_workers = 0;
-  alignas(64) uint32_t unfinished = 0;
-  uint32_t parked_caller = 0;
-  alignas(64) lqcd::RangeFunction function = nullptr;
-  void* context = nullptr;
-  int64_t count = 0;
   int32_t threads = 1, parts = 1;
   bool stop = false, pinned = false;
+  lqcd::RangeFunction function = nullptr;
+  void* context = nullptr;
+  int64_t count = 0;
+  const uint32_t* here = nullptr;  // 1 in the process that made the pool, 0 in one forked from it; null where the system cannot say
   pid_t owner = 0;
+  alignas(64) uint32_t parked_workers = 0, parked_caller = 0;  // read by all, written by those who go to sleep
   struct alignas(64) Worker {
     lqcd_pool* pool;
     int32_t index;
-    uint32_t claimed;  // number of the last job whose part `index` somebody has taken
+    uint32_t claimed;   // number of the last job whose part `index` somebody has taken
+    uint32_t finished;  // and of the last one of which it is done
     pthread_t thread;
   } workers[lqcd::kMaxThreads];
+
+  bool is_here() const { return here ? *here != 0 : owner == getpid(); }
 
   // Whoever moves a part's number from the job before to this one does the part. The job then cannot end before that is done, so
   // its function and range may be read; a worker that comes late finds all parts of its job taken.
   bool claim(int32_t part, uint32_t number) {
     uint32_t before = number - 1;
+    if (__atomic_load_n(&workers[part].claimed, __ATOMIC_RELAXED) != before) return false;
     return __atomic_compare_exchange_n(&workers[part].claimed, &before, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 
-  // Does every part that is still free, beginning with one's own.
-  void take_parts(int32_t own, uint32_t number) {
-    for (int32_t i = 0; i < threads; ++i) {
-      const int32_t part = (own + i) % threads;
+  void do_part(int32_t part) const { function(context, count * part / parts, count * (part + 1) / parts); }
+
+  // Does every part but the first that is still free, beginning with number `begin`.
+  void take_parts(int32_t begin, uint32_t number) {
+    for (int32_t i = 0; i < threads - 1; ++i) {
+      const int32_t part = 1 + (begin - 1 + i) % (threads - 1);
       if (!claim(part, number)) continue;
-      function(context, count * part / parts, count * (part + 1) / parts);
-      __atomic_fetch_sub(&unfinished, 1, __ATOMIC_SEQ_CST);
-      if (__atomic_load_n(&parked_caller, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&unfinished);
+      do_part(part);
+      __atomic_store_n(&workers[part].finished, number, __ATOMIC_SEQ_CST);
+      if (__atomic_load_n(&parked_caller, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&workers[part].finished);
     }
   }
 
   uint32_t start_job() {
     const uint32_t number = job + 1;
     for (int32_t i = parts; i < threads; ++i) __atomic_store_n(&workers[i].claimed, number, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&unfinished, uint32_t(parts), __ATOMIC_SEQ_CST);
     __atomic_store_n(&job, number, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&parked_workers, __ATOMIC_SEQ_CST)) lqcd::futex_wake_all(&job);
     return number;
   }
 
-  void finish_job() {
-    for (uint32_t left; (left = __atomic_load_n(&unfinished, __ATOMIC_ACQUIRE)) != 0;)
-      lqcd::wait_for_change(&unfinished, left, &parked_caller);
+  void finish_job(uint32_t number) {
+    for (int32_t part = 1; part < parts; ++part)
+      for (uint32_t seen; (seen = __atomic_load_n(&workers[part].finished, __ATOMIC_ACQUIRE)) != number;)
+        lqcd::wait_for_change(&workers[part].finished, seen, &parked_caller);
   }
 };
 
@@ -143,7 +153,7 @@ inline void* worker_main(void* argument) {
 template <class Body>
 inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body, int64_t least = 1) {
   const int64_t parts = !pool ? 1 : count / least < pool->threads ? count / least : pool->threads;
-  if (parts < 2 || pool->owner != getpid()) {
+  if (parts < 2 || !pool->is_here()) {
     if (count > 0) body(int64_t(0), count);
     return;
   }
@@ -151,8 +161,10 @@ inline void parallel_for(lqcd_pool* pool, int64_t count, Body&& body, int64_t le
   pool->context = const_cast<void*>(static_cast<const void*>(&body));
   pool->count = count;
   pool->parts = int32_t(parts);
-  pool->take_parts(0, pool->start_job());
-  pool->finish_job();
+  const uint32_t number = pool->start_job();
+  pool->do_part(0);
+  pool->take_parts(1, number);
+  pool->finish_job(number);
 }
 
 inline int64_t block_count(int64_t count, int64_t block) { return (count + block - 1) / block; }
@@ -191,6 +203,24 @@ inline void reduce(lqcd_pool* pool, int64_t count, int64_t block, double* partia
 
 }  // namespace lqcd
 
+namespace lqcd {
+
+// A word that is 1 here and 0 in every process forked from this one; null where the system has none (before Linux 4.14).
+inline const uint32_t* word_of_this_process() {
+  constexpr size_t page = 4096;
+  void* memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (madvise(memory, page, 18 /* MADV_WIPEONFORK */)) {
+    munmap(memory, page);
+    return nullptr;
+  }
+  auto* word = static_cast<uint32_t*>(memory);
+  *word = 1;
+  return word;
+}
+
+}  // namespace lqcd
+
 // A pool of 1..256 threads, the caller included; null (serial) for one thread, or where threads cannot be started. A negative
 // number: so many threads, the further ones each kept on a CPU of its own; the caller, a thread of the host program, is not moved.
 lqcd_pool* lqcd_pool_new(int32_t threads) {
@@ -203,6 +233,7 @@ lqcd_pool* lqcd_pool_new(int32_t threads) {
   auto* pool = static_cast<lqcd_pool*>(memory);
   *pool = lqcd_pool{};
   pool->owner = getpid();
+  pool->here = lqcd::word_of_this_process();
   pool->pinned = pinned;
   sigset_t all, before;  // signals stay with the host program's threads
   sigfillset(&all);
@@ -221,10 +252,11 @@ lqcd_pool* lqcd_pool_new(int32_t threads) {
 
 void lqcd_pool_free(lqcd_pool* pool) {
   if (!pool) return;
-  if (pool->owner == getpid()) {
+  if (pool->is_here()) {
     __atomic_store_n(&pool->stop, true, __ATOMIC_SEQ_CST);
     pool->start_job();
     for (int32_t i = 1; i < pool->threads; ++i) pthread_join(pool->workers[i].thread, nullptr);
   }
+  if (pool->here) munmap(const_cast<uint32_t*>(pool->here), 4096);
   free(pool);
 }
