@@ -104,7 +104,7 @@ def _print_falls(series: Sequence[dict[str, Any]]) -> None:
     if falls:
         click.echo("\nwhere series leave the roofline")
     for name, fall in falls:
-        console().print(f"{name}: {fall['lattice']} ({fall['gflops']:.1f} GFLOP/s): {fall['reason']}", markup=False)
+        console().print(f"{name}: {fall['lattice']} ({fall['gflops']:.1f} GFLOP/s): {fall['reason']}")
 
 
 def _print_start_up(found: dict[str, Any]) -> None:

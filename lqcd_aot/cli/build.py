@@ -12,7 +12,7 @@ import click
 
 from lqcd_aot.amounts import human_seconds
 from lqcd_aot.cli.lock import hold_to, keep_locked, locked_option
-from lqcd_aot.cli.output import console, print_json
+from lqcd_aot.cli.output import coloured, console, print_json
 from lqcd_aot.cli.planning import Planned, make_plan, open_folder, recipe_options, retry_option, say_notes
 from lqcd_aot.settings import system_stores
 from lqcd_runtime.errors import EXIT_FAILED, EXIT_OK, EXIT_WITNESS, CompileError, StoreError
@@ -102,14 +102,13 @@ def progress(total: int, quiet: bool) -> Iterator[Callable[[Event], None] | None
     if not out.is_terminal:
         yield lambda event: _line(event)
         return
-    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         TextColumn("{task.completed}/{task.total}"),
         BarColumn(),
         TextColumn("{task.fields[eta]}"),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=out, transient=True) as bar:
         task = bar.add_task("", total=total, eta="")
@@ -118,7 +117,7 @@ def progress(total: int, quiet: bool) -> Iterator[Callable[[Event], None] | None
             eta = "" if event.eta is None else f"{human_seconds(event.eta)} left"
             bar.update(task, completed=event.done, description=f"{event.kind} {event.name}", eta=eta)
             if event.kind == "failed":
-                out.print(f"[red]failed[/red] {event.name}  {escape(event.detail)}")
+                out.print(coloured("failed", "red", f" {event.name}  {event.detail}"))
 
         yield draw
 
@@ -130,14 +129,12 @@ def _line(event: Event) -> None:
 
 
 def _summary(results: list[Result], planned: Planned) -> None:
-    from rich.markup import escape
-
     counts = Counter(result.outcome for result in results)
     out = console()
     for result in results:
         if result.outcome in ("failed", "blocked"):
-            why = escape(str(result.error or result.item.reason))
-            out.print(f"[red]{result.outcome}[/red] {result.item.variant.name}: {why}")
+            why = str(result.error or result.item.reason)
+            out.print(coloured(result.outcome, "red", f" {result.item.variant.name}: {why}"))
     unchecked = Counter(str(r.record["witness_status"]) for r in results if r.record and r.record["witness_status"] != "passed")
     for status, n in sorted(unchecked.items()):
         out.print(f"{n} witnesses {status}")

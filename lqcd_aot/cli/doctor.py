@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from lqcd_aot.cli.output import console, json_option, print_json, store_option
+from lqcd_aot.cli.output import coloured, console, json_option, print_json, store_option
 from lqcd_runtime.errors import LqcdError
 
 
@@ -22,12 +22,10 @@ def command(store_path: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([{"what": what, "ok": ok, "fact": fact} for what, ok, fact in findings])
         return
-    from rich.markup import escape
-
     out = console()
     for what, ok, fact in findings:
-        mark = "[green]yes[/green]" if ok else "[yellow]no [/yellow]"
-        out.print(f"{mark}  {what:<24} {escape(fact)}")
+        mark, colour = ("yes", "green") if ok else ("no ", "yellow")
+        out.print(coloured(mark, colour, f"  {what:<24} {fact}"))
 
 
 Finding = tuple[str, bool, str]

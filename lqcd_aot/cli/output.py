@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object (or array) and nothing else.")
 store_option = click.option(
@@ -30,11 +31,18 @@ def print_json(value: Any) -> None:
 
 
 def console(*, err: bool = False) -> Console:
-    """A rich console; without a terminal it prints plain lines, never cut."""
+    """A rich console; without a terminal it prints plain lines, never cut. Brackets in texts are text: `coloured` marks words."""
     from rich.console import Console
 
-    made = Console(stderr=err, highlight=False, soft_wrap=True)
-    return made if made.is_terminal else Console(stderr=err, highlight=False, soft_wrap=True, width=200)
+    made = Console(stderr=err, highlight=False, soft_wrap=True, markup=False)
+    return made if made.is_terminal else Console(stderr=err, highlight=False, soft_wrap=True, markup=False, width=200)
+
+
+def coloured(word: str, colour: str, rest: str) -> Text:
+    """A line that begins with a coloured word."""
+    from rich.text import Text
+
+    return Text.assemble((word, colour), rest)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lqcd_aot.amounts import human_seconds
-from lqcd_aot.cli.output import console, print_json
+from lqcd_aot.cli.output import coloured, console, print_json
 from lqcd_aot.cli.planning import make_plan, recipe_options, retry_option, say_notes
 
 COLOUR = {"reuse": "green", "build": "yellow", "blocked": "red"}
@@ -27,8 +27,6 @@ def command(
     retry_failed: bool,
 ) -> None:
     """Say for every variant of RECIPE whether it is reused or built, and why."""
-    from rich.markup import escape
-
     from lqcd_aot.build.device_estimate import as_json as as_json_estimate
     from lqcd_aot.build.device_estimate import device_estimate, lines
     from lqcd_aot.build.plan import predicted_seconds
@@ -40,10 +38,10 @@ def command(
         return
     out = console()
     for item in planned.items:
-        out.print(f"[{COLOUR[item.decision]}]{item.decision.upper():<7}[/] {item.variant.name}  {escape(item.reason)}")
+        out.print(coloured(f"{item.decision.upper():<7}", COLOUR[item.decision], f" {item.variant.name}  {item.reason}"))
         estimate = device_estimate(item)
         for line in lines(estimate) if estimate is not None else ():
-            out.print(f"        {line}", markup=False)
+            out.print(f"        {line}")
     counts: Counter[str] = Counter(item.decision for item in planned.items)
     summary = ", ".join(f"{counts[d]} {d}" for d in COLOUR if counts[d]) or "no variants"
     predicted = predicted_seconds(planned.items)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lqcd_aot.cli.output import console, json_option, print_json
+from lqcd_aot.cli.output import coloured, console, json_option, print_json
 from lqcd_runtime.target import ENGINES
 
 
@@ -37,7 +37,7 @@ def command(path: Path, threads: tuple[int, ...], engine: str | None, as_json: b
         out = console()
         for check in checks:
             colour = {PASSED: "green", FAILED: "red"}.get(check.status, "yellow")
-            out.print(f"[{colour}]{check.status:<8}[/] {check.name}  {check.reason}")
+            out.print(coloured(f"{check.status:<8}", colour, f" {check.name}  {check.reason}"))
         out.print(line)
     if advice:
         click.echo(f"hint: {advice}", err=True)

@@ -108,7 +108,7 @@ class Bundle:
             host or this_host(),
             rejected=rejected,
             nearest=lambda: self.source.nearest(spec),
-            where=f"{self.source.kind} {os.path.basename(self.path.rstrip('/'))}",
+            where=f"{self.source.kind} {self.path}",
             engine=engine,
         )
 

@@ -89,7 +89,11 @@ def _refusal(entry: Entry, host: Host, engine: str | None) -> str | None:
     """None where the entry is to be replayed here. The simulator is no machine: it runs only what it is asked for by name."""
     if engine is not None and engine_of(entry.target) != engine:
         return f"runs on the {engine_of(entry.target)} engine, {engine} was asked for"
-    return None if engine == "sim" else host.refusal_of(entry)
+    if engine != "sim":
+        return host.refusal_of(entry)
+    from lqcd_runtime.engines.sim import refusal
+
+    return refusal()
 
 
 def _users_of_builders(bundle: Bundle, entries: list[Entry]) -> dict[str, list[str]]:

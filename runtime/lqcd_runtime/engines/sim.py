@@ -50,6 +50,15 @@ def _jaxlib() -> tuple[Any, Any, Any]:
     return xla, core, _client
 
 
+def refusal() -> str | None:
+    """Why the simulator cannot run here, or None."""
+    try:
+        _jaxlib()
+    except EngineError as error:
+        return f"{error.fact} ({error.found}); {error.hint}"
+    return None
+
+
 class SimProgram:
     """A compiled HLO module. names: of the parameters, in order; results: names of the results, in order.
 

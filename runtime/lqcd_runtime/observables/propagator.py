@@ -74,10 +74,12 @@ def propagator(
     tol: float = 1e-10,
     method: str = "cg",
     max_iterations: int = 10_000,
+    x0: Any = None,
     precision: str | None = None,
     even_odd: bool | None = None,
     compiled: bool | None = None,
     inner: DiracLike | None = None,
+    storage: str | None = None,
     time: int | None = None,
     observer: Observer | None = None,
 ) -> Propagator:
@@ -98,8 +100,8 @@ def propagator(
             hint="leave spin and colour out, or dilute=True for noise",
         )  # fmt: skip
     x, info = solve(
-        D, columns, tol=tol, method=method, max_iterations=max_iterations, precision=precision, even_odd=even_odd,
-        compiled=compiled, inner=inner, observer=observer,
+        D, columns, tol=tol, method=method, max_iterations=max_iterations, x0=x0, precision=precision, even_odd=even_odd,
+        compiled=compiled, inner=inner, storage=storage, observer=observer,
     )  # fmt: skip
     data = np.ascontiguousarray(np.moveaxis(x, 0, -1)).reshape((*x.shape[1:], 4, 3))
     return Propagator(data, time=when, label=label, info=info, inputs=getattr(D, "inputs", {}))

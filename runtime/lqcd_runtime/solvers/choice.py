@@ -59,8 +59,19 @@ def choose(
     except NoVariant as miss:
         if compiled or even_odd or storage is not None:
             raise
-        return Choice(None, _inner(D, word), f"host: {method}, {miss.fact}")
+        return Choice(None, _inner(D, word), f"host: {method}, {miss.fact}{_better(D, method, word)}")
     return Choice(engine, None, engine.name)
+
+
+def _better(D: DiracLike, method: str, word: str) -> str:
+    """A few words on a solver artifact that another precision would use."""
+    solvers = getattr(D, "solvers", None)
+    if word != "double" or solvers is None:
+        return ""
+    try:
+        return f"; precision='mixed' would use {solvers.artifact(D, method, 'float32', None).entry.name}"
+    except NoVariant:
+        return ""
 
 
 def _precision(D: DiracLike, precision: str | None, inner: DiracLike | Corrector | None) -> str:
