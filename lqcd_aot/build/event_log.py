@@ -1,11 +1,12 @@
-"""What builds did, kept in the store: events/<when>-<random>.jsonl, one file for each build that had something to do.
+"""What builds did, kept in the store: events/<when>-<random>.jsonl, one file for each build.
 
     {"schema": "lqcd-aot/events/v1", "recipe": .., "started": "2026-11-30T21:48:17Z", "variants": n}
     {"at": seconds since the start, "kind": .., "name": .., "detail": ..}      one for each event but "reused"
     {"outcomes": {"reused": n, "published": n, "failed": n, ..}, "seconds": ..}
 
 Owns the format, both ways: `report` shows hit rates from it. No key, record or artifact depends on it; a store that cannot be
-written loses its log and nothing else. The newest KEPT files stay.
+written loses its log and nothing else. The newest KEPT files stay; one of a build that only reused is not worth a wait for the
+disk, and may be lost with the power.
 """
 
 from __future__ import annotations
@@ -46,15 +47,16 @@ class EventLog:
             self._lines.append({"at": at, "kind": event.kind, "name": event.name, "detail": event.detail})
 
     def write(self, store: Store) -> bool:
-        """Put the log into the store; False where there is nothing to tell or the store cannot be written."""
-        if len(self._lines) == 1:
+        """Put the log into the store; False where nothing was seen or the store cannot be written."""
+        only_reused = len(self._lines) == 1
+        if only_reused and not self._outcomes:
             return False
         end = {"outcomes": dict(sorted(self._outcomes.items())), "seconds": round(time.monotonic() - self._since, 3)}
         data = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in [*self._lines, end]).encode("ascii")
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._began))
         folder = f"{store.root}/events"
         try:
-            store.writer.create(f"{folder}/{stamp}-{secrets.token_hex(8)}.jsonl", data)
+            store.writer.replace(f"{folder}/{stamp}-{secrets.token_hex(8)}.jsonl", data, durable=not only_reused)
             for name in store.fs.listdir(folder)[:-KEPT]:
                 store.writer.remove(f"{folder}/{name}")
         except (StoreError, OSError):

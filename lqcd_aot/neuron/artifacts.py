@@ -76,8 +76,7 @@ class Artifacts:
         blocked = next((item for item in items if item.decision == "blocked"), None)
         if blocked is not None:
             raise CompileError(f"artifact {blocked.variant.name}: {blocked.reason}", hint="lqcd-aot doctor")
-        if any(item.decision == "build" for item in items):
-            self._build(items, store)
+        self._build(items, store)
         store.used(str(item.build_key) for item in items)
         return self._opened({str(item.build_key) for item in items})
 
@@ -86,7 +85,8 @@ class Artifacts:
         from lqcd_aot.build.execute import build
 
         names = ", ".join(item.variant.name for item in items if item.decision == "build")
-        self._say(f"building {names} into {self.folder}")
+        if names:
+            self._say(f"building {names} into {self.folder}")
         log = EventLog("NeuronCompiler", len(items))
         try:
             results = build(items, store, self._toolchain, observer=log.observe)

@@ -59,7 +59,7 @@ def _tiles(facts: Facts) -> str:
         (human_bytes(unique), f"machine code ({human_bytes(logical)} before sharing)", False),
         (human_seconds(seconds), "spent compiling", False),
         (f"{_percent(checked, len(rows))}", f"witnesses passed ({len(rows) - checked} not checked)", False),
-        (_hit_rate(facts), "of variants found in the store", False),
+        (_hit_rate(facts), "of the variants of logged builds found in the store", False),
         (f"{len(facts.failures)}", "failures remembered", bool(facts.failures)),
         (f"{len(facts.divergences)}", "divergences", bool(facts.divergences)),
     ]
@@ -171,8 +171,10 @@ def _builds(facts: Facts) -> str:
 
 
 def _hit_rate(facts: Facts) -> str:
+    """Hits of hits and misses; a blocked variant is neither, for nothing looked for it."""
     hits = sum(b.outcomes.get("reused", 0) + b.outcomes.get("shared", 0) for b in facts.builds)
-    return _percent(hits, sum(sum(b.outcomes.values()) for b in facts.builds))
+    misses = sum(b.outcomes.get("published", 0) + b.outcomes.get("failed", 0) for b in facts.builds)
+    return _percent(hits, hits + misses)
 
 
 def _percent(part: int, whole: int) -> str:
@@ -181,7 +183,7 @@ def _percent(part: int, whole: int) -> str:
 
 def _ordered(groups: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
     """Numbers by value, lattices by volume, words by their median, largest first; not more than fit a screen."""
-    if all(name.replace("x", "").isdigit() for name in groups):
+    if all(name.replace("x", "").isdecimal() for name in groups):
         return sorted(groups.items(), key=lambda item: _volume(item[0]))[:40]
     return sorted(groups.items(), key=lambda item: -median(item[1]))[:40]
 
@@ -189,5 +191,5 @@ def _ordered(groups: dict[str, list[float]]) -> list[tuple[str, list[float]]]:
 def _volume(name: str) -> tuple[int, str]:
     product = 1
     for part in name.split("x"):
-        product *= int(part) if part.isdigit() else 1
+        product *= int(part) if part.isdecimal() else 1
     return product, name

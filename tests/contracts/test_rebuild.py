@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lqcd_aot.build import event_log
 from lqcd_aot.build.event_log import EventLog, parse_log, read_logs
 from lqcd_aot.build.events import Event
 from lqcd_aot.build.rebuild import rebuild
@@ -102,11 +104,27 @@ def test_the_log_of_a_build_can_be_read_back(tmp_path: Path) -> None:
     assert list(read_logs(store)) == []
 
 
-def test_a_build_that_only_reused_leaves_no_log_and_a_store_that_cannot_be_written_no_error(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_written_loses_its_log_without_an_error(tmp_path: Path) -> None:
     store = open_store(tmp_path, create=True)
     log = EventLog("r", 1)
-    log.observe(Event("reused", "a", 1, 1, 0.0, ""))
-    assert not log.write(store)
+    assert not log.write(store)  # nothing was seen
     log.observe(Event("published", "a", 1, 1, 0.0, ""))
     (tmp_path / "events").write_bytes(b"a file where the folder should be")
     assert not log.write(store)
+
+
+def test_builds_that_only_reused_are_logged_in_few_bytes_and_the_newest_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_log, "KEPT", 3)
+    store = open_store(tmp_path, create=True)
+    for count in range(1, 6):
+        monkeypatch.setattr(time, "time", lambda count=count: 1e9 + count)
+        log = EventLog("r", 10_000)
+        for _ in range(10_000):
+            log.observe(Event("reused", "a", 1, 1, 0.0, ""))
+        assert log.write(store)
+    builds = list(read_logs(store))
+    assert [b.outcomes for b in builds] == [{"reused": 10_000}] * 3
+    assert [b.started[-3:] for b in builds] == ["43Z", "44Z", "45Z"]  # 1e9 seconds are 01:46:40
+    assert all(file.stat().st_size < 300 for file in (tmp_path / "events").iterdir())

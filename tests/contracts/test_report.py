@@ -84,12 +84,22 @@ def test_numbers_agree_with_the_store(store: Store) -> None:
     ]
     text = Tags(page(facts)).text
     assert "12artifacts" in text
-    assert "75 %of variants found in the store" in text
+    assert "75 %of the variants of logged builds found in the store" in text
     assert "1failures remembered" in text
     # Cells of the matrix: three variants for each target, and the failed operator as a cell of its own.
     titles = re.findall(r"<title>(wilson, 4x4x4x4: [^<]*|clover, 8x8x8x8: [^<]*)</title>", page(facts))
     assert sum("3 variants, 0 witnesses passed (3 unchecked: bytes of a test)" in t for t in titles) == 4
     assert sum("1 failed to build" in t for t in titles) == 1
+
+
+def test_the_hit_rate_counts_builds_that_only_reused_and_no_blocked_variants(store: Store) -> None:
+    for outcomes in (["reused"] * 5, ["reused", "blocked", "blocked"]):
+        events = EventLog("r", len(outcomes))
+        for kind in outcomes:
+            events.observe(Event(kind, "x", 0, 1, None, ""))  # type: ignore[arg-type]
+        assert events.write(store)
+    # Nine reused and one published of the three builds.
+    assert "90 %of the variants of logged builds found in the store" in Tags(page(gather(store))).text
 
 
 def test_broken_records_are_counted_not_hidden(store: Store) -> None:
