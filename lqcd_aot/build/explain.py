@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lqcd_aot.store import Store
 
 NOTHING = "(none)"
+LONGEST, ENDS = 160, 32
 
 
 class Explainer:
@@ -58,7 +59,22 @@ def sentence(change: Change) -> str:
         "toolchain": "compiler" if name == "compiler" else f"compiler {name.replace('_', ' ')}",
         "conventions": f"convention {name} changed:",
     }.get(section, f"{change.component} changed:")
-    return f"{what} {_spell(old)} -> {_spell(new)}"
+    return f"{what} {transition(old, new)}"
+
+
+def transition(old: Any, new: Any) -> str:
+    """Two values, "old -> new"; of a long one its ends and its length; where that hides the difference, where it begins."""
+    a, b = _spell(old), _spell(new)
+    short_a, short_b = _cut(a), _cut(b)
+    where = ""
+    if a != b and short_a == short_b:
+        first = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y)
+        where = f", differing from character {first + 1} on"
+    return f"{short_a} -> {short_b}{where}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:ENDS]}...{text[-ENDS:]} ({len(text)} characters)"
 
 
 def _only_differing(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

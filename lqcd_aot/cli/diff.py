@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @store_option
 @json_option
 def command(first: str, second: str, path: Path | None, store_path: Path | None, as_json: bool) -> int:
-    """Say in what A and B differ. Exit code 1 where they do.
+    """Say in what A and B differ. Exit code 1 where they do; long values whole with --json.
 
     A and B: two bundle files or store folders; or two artifacts of --in (default: the store), each by its name or the start of
     its build key; a name that is in no store is compared by its fields alone.
@@ -79,8 +79,9 @@ def _record(bundle: Bundle, artifact: str) -> dict[str, Any]:
 def _by_fields(first: str, second: str) -> list[Difference]:
     """Two variants by their names, built or not."""
     from lqcd_aot.build.compare import Difference
+    from lqcd_aot.build.explain import transition
     from lqcd_aot.recipe.names import parse_name
 
     (a, target), (b, other) = parse_name(first), parse_name(second)
     fields = {**({"target": (target, other)} if target != other else {}), **a.differs(b)}
-    return [Difference(name, x, y, f"{name}: {x} -> {y}") for name, (x, y) in fields.items() if name != "constants"]
+    return [Difference(name, x, y, f"{name}: {transition(x, y)}") for name, (x, y) in fields.items() if name != "constants"]

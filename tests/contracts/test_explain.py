@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import lqcd_runtime
+from lqcd_aot.build.explain import transition
 from lqcd_aot.cli import run
 from lqcd_aot.ship.bundles import of_records
 from lqcd_aot.ship.content import write_content
@@ -184,6 +185,31 @@ def test_diff_names_exactly_what_differs(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert "target: x86-64-v3 -> x86-64-v4" in out and "dtype: float64 -> float32" in out
     assert run(["diff", "nothing", "nobody", *where]) == 20
+
+
+def test_long_values_are_cut_in_the_text_and_whole_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(tmp_path / "store", create=True)
+    store.put_blob(CODE)
+    rows = ["A" * 5000 + end for end in ("B" * 5000, "C" * 5000)]
+    old, new = (
+        {**record_of(HERE, "x86-64-v3"), "build_key": key(row), "witness": {"rows": row, "flags": [row, "-O3"]}} for row in rows
+    )
+    for record in (old, new):
+        store.publish(record)
+    arguments = ["diff", old["build_key"], new["build_key"], "--store", str(tmp_path / "store")]
+    assert run(arguments) == 1
+    lines = capsys.readouterr().out.splitlines()
+    cut = [f"{'A' * 32}...{letter * 32} (10000 characters)" for letter in "BC"]
+    assert f"witness.rows changed: {cut[0]} -> {cut[1]}" in lines and max(map(len, lines)) < 250
+    assert run([*arguments, "--json"]) == 1
+    found = {d["name"]: d for d in json.loads(capsys.readouterr().out)["differences"]}
+    assert [found["witness.rows"][side] for side in "ab"] == rows
+
+
+def test_a_difference_between_equal_ends_is_placed() -> None:
+    a, b = ("A" * 500 + middle + "A" * 500 for middle in "BC")
+    cut = f"{'A' * 32}...{'A' * 32} (1001 characters)"
+    assert transition(a, b) == f"{cut} -> {cut}, differing from character 501 on"
 
 
 def test_a_divergence_is_a_difference_outside_the_key(tmp_path: Path) -> None:
