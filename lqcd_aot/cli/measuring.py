@@ -100,7 +100,8 @@ def solve_columns(
     info = prop.info
     assert info is not None
     speed = info.flops / max(info.seconds, 1e-9) / 1e9
-    say(f"{info.prose}; {human_seconds(info.seconds)}, {speed:.1f} GFLOP/s (1320 flops a site); by {info.engine}")
+    say(info.prose)
+    say(f"{human_seconds(info.seconds)}, {speed:.1f} GFLOP/s (1320 flops a site); by {info.engine}")
     return prop, bundle.loaded()
 
 

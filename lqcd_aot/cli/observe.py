@@ -23,11 +23,12 @@ def command(
 ) -> None:  # fmt: skip
     """Measure the observables NAME... (plaquette, polyakov_loop, topological_charge, ...) on the configuration FILE."""
     from lqcd_aot.measure.ensure import with_artifacts
-    from lqcd_runtime.observables.observe import OBSERVABLES, observe
+    from lqcd_runtime.observables.observe import OBSERVABLES, check_request, observe
     from lqcd_runtime.signature import Spec
 
+    check_request(names, beta, beta_spelled="--beta 6.0")
     gauge = read_configuration(config, boundary)
-    operators = {OBSERVABLES[name][0] for name in names if name in OBSERVABLES}
+    operators = {OBSERVABLES[name][0] for name in names}
     specs = [Spec(operator, gauge.lattice, dtype) for operator in sorted(operators)]
     with with_artifacts(specs, origin(bundle_path, store_path, cc, offline), say) as bundle:
         values = observe(bundle, gauge, *names, beta=beta, dtype=dtype, threads=threads)

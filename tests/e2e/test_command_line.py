@@ -112,6 +112,10 @@ def test_propagator_says_when_it_did_not_converge(place: Path, tmp_path: Path) -
     assert not printed["converged"]
     assert printed["reason"] == "max_iterations"
     assert printed["final_residual"] > 1e-10
+    lines = run(arguments, place, code=30).stderr.splitlines()
+    (said,) = [line for line in lines if "max_iterations" in line]
+    assert said.startswith("columns 0-11: max_iterations after 2 iterations at residual ") and "GFLOP/s" not in said
+    assert sum("GFLOP/s" in line for line in lines) == 1
 
 
 def test_bench_rows_have_the_documented_members(place: Path) -> None:
@@ -165,6 +169,9 @@ def test_everything_but_building_works_without_a_compiler(place: Path, tmp_path:
         (["plan", "absent.toml"], 2, "absent.toml"),
         (["paln"], 2, "did you mean 'plan'"),
         (["observe", "cfg.lime", "plakette"], 2, "did you mean 'plaquette'"),
+        (["observe", "absent.lime", "plakette"], 2, "did you mean 'plaquette'"),
+        (["observe", "absent.lime", "topological_charge", "wilson_action"], 2, "hint:     --beta 6.0"),
+        (["observe", "absent.lime", "plaquette", "--beta", "6.0"], 2, "--beta 6.0 with the name wilson_action"),
         (["observe", "one.toml", "plaquette"], 12, "one.toml"),
         (["observe", "absent.lime", "plaquette"], 12, "absent.lime"),
         (["propagator", "cfg.lime"], 2, "--mass"),

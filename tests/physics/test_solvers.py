@@ -11,6 +11,7 @@ import pytest
 from lqcd_runtime.errors import SolveError, UsageError
 from lqcd_runtime.fields import random_links, random_spinor
 from lqcd_runtime.solvers import Reason, bicgstab, cg, defect_correction, gcr, multishift_cg, solve
+from lqcd_runtime.solvers.result import ColumnInfo, SolveInfo
 from tests.physics.numpy_wilson import NumpyWilson
 
 LATTICE = (4, 2, 3, 2)
@@ -278,3 +279,16 @@ def test_senseless_requests_are_refused(small, kwargs, error, text):
         solve(D, b, **kwargs)
     with pytest.raises(UsageError, match="does not fit"):
         solve(D, b[:, :2])
+
+
+def test_columns_that_ended_alike_are_one_line():
+    info = SolveInfo([ColumnInfo() for _ in range(6)])
+    rows = [("max_iterations", 5, 0.1, ""), ("stagnated", 7, 2e-8, "stays at 2e-08"), ("max_iterations", 5, 0.3, "")]
+    rows += [("stagnated", 9, 3e-8, "stays at 3e-08"), ("converged", 4, 1e-12, ""), ("not_finite", 0, float("nan"), "")]
+    for column, (reason, column.iterations, column.final_residual, column.note) in zip(info.columns, rows, strict=True):
+        column.reason = Reason(reason)
+    assert info.prose.splitlines() == [
+        f"columns 0, 2: max_iterations after 5 iterations at residual 0.1 to 0.3: {Reason.MAX_ITERATIONS.prose}",
+        "columns 1, 3: stagnated after 7 to 9 iterations at residual 2e-08 to 3e-08: stays at 3e-08",
+        f"column 5: not_finite after 0 iterations at residual nan: {Reason.NOT_FINITE.prose}",
+    ]

@@ -14,7 +14,7 @@ from lqcd_runtime.signature import suggest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     Value = float | complex | dict[str, float] | dict[str, complex]
@@ -48,16 +48,7 @@ def observe(
     Errors: UsageError for an unknown word, none at all, or a missing or idle beta; NoVariant where the bundle has no
     artifact for the lattice.
     """
-    if not names:
-        raise UsageError("observe: no observable is named", expected=", ".join(OBSERVABLES))
-    for name in names:
-        if name not in OBSERVABLES:
-            raise UsageError(f"observable {name!r}: is not known{suggest(name, OBSERVABLES)}", expected=", ".join(OBSERVABLES))
-    wants_beta = "wilson_action" in names
-    if wants_beta != (beta is not None):
-        fact = "wilson_action: needs beta" if wants_beta else "observe: beta is given but nothing asked for uses it"
-        raise UsageError(fact, hint="beta=6.0 with the name wilson_action")
-    checked = None if beta is None else real(beta, "wilson_action: its beta", hint="beta=6.0")
+    checked = check_request(names, beta)
     lattice = lattice_of(gauge)
     results: dict[str, Mapping[str, float]] = {}
     for operator in dict.fromkeys(OBSERVABLES[name][0] for name in names):
@@ -65,6 +56,27 @@ def observe(
         results[operator] = bundle.observable(operator, lattice, dtype, threads=threads, engine=engine)(gauge, **inputs)
     values = {name: _value(name, results[OBSERVABLES[name][0]]) for name in names}
     return values[names[0]] if len(names) == 1 else values
+
+
+def check_request(names: Sequence[str], beta: float | None, *, beta_spelled: str = "beta=6.0") -> float | None:
+    """All of a request that can be known to be wrong without an artifact; beta as a float.
+
+    beta_spelled: how the caller's user gives it. Errors: UsageError for an unknown word, none at all, or a missing, idle or
+    unusable beta.
+    """
+    if not names:
+        raise UsageError("observe: no observable is named", expected=", ".join(OBSERVABLES))
+    for name in names:
+        if name not in OBSERVABLES:
+            raise UsageError(f"observable {name!r}: is not known{suggest(name, OBSERVABLES)}", expected=", ".join(OBSERVABLES))
+    wants_beta = "wilson_action" in names
+    if wants_beta and beta is None:
+        raise UsageError("wilson_action: needs beta", hint=beta_spelled)
+    if beta is not None and not wants_beta:
+        raise UsageError(
+            "observe: beta is given but nothing asked for uses it", hint=f"{beta_spelled} with the name wilson_action"
+        )
+    return None if beta is None else real(beta, "wilson_action: its beta", hint=beta_spelled)
 
 
 def _value(name: str, results: Mapping[str, float]) -> Value:

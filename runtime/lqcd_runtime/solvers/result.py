@@ -122,14 +122,26 @@ class SolveInfo:
 
     @property
     def prose(self) -> str:
-        """The outcome as text: one line when all is well, else one line for every column that did not converge."""
+        """The outcome as text: one line when all is well, else one for each reason why columns did not converge."""
         if self.converged:
             return f"converged: {len(self.columns)} columns, {self.iterations} iterations, residual {self.final_residual:.3g}"
-        return "\n".join(
-            f"column {i}: {c.reason} after {c.iterations} iterations at residual {c.final_residual:.3g}: "
-            f"{c.note or c.reason.prose}"
-            for i, c in enumerate(self.columns)
-            if not c.converged
+        groups: dict[tuple[Reason, str], list[int]] = {}
+        for i, column in enumerate(self.columns):
+            if not column.converged:
+                # Notes that differ in their numbers alone say the same.
+                said = "".join(c for c in column.note if c not in "0123456789.e+-")
+                groups.setdefault((column.reason, said), []).append(i)
+        return "\n".join(self._group(indices) for indices in groups.values())
+
+    def _group(self, indices: list[int]) -> str:
+        """One line on columns that ended alike; the note is that of the one with the largest residual."""
+        columns = [self.columns[i] for i in indices]
+        worst = max(columns, key=lambda c: _order(c.final_residual))
+        iterations = _span([c.iterations for c in columns], "d")
+        residuals = _span([c.final_residual for c in columns], ".3g")
+        return (
+            f"column{'s' * (len(indices) > 1)} {_runs(indices)}: {worst.reason} after {iterations} iterations at residual "
+            f"{residuals}: {worst.note or worst.reason.prose}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -152,6 +164,29 @@ class SolveInfo:
             f"SolveInfo({self.reason}, {len(self.columns)} columns, {self.iterations} iterations, "
             f"true residual {self.final_residual:.3g}, {self.seconds:.3g} s)"
         )
+
+
+def _order(value: float) -> tuple[bool, float]:
+    """Sorts a NaN behind every number."""
+    return value != value, value
+
+
+def _span(values: Sequence[float], form: str) -> str:
+    """ "3" or "3 to 5"; a NaN among the values is the larger end."""
+    ordered = sorted(values, key=_order)
+    first, last = format(ordered[0], form), format(ordered[-1], form)
+    return first if first == last else f"{first} to {last}"
+
+
+def _runs(indices: list[int]) -> str:
+    """[0, 2, 3, 4] as "0, 2-4"."""
+    runs: list[list[int]] = []
+    for i in indices:
+        if runs and i == runs[-1][-1] + 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _largest(values: list[float]) -> float:
