@@ -55,7 +55,7 @@ def signing_key(path: Path | None) -> SigningKey:
         raise UsageError(
             f"key: there are {len(own)} in {keys_folder()}",
             found=", ".join(file.name for file in own) or None,
-            hint="--key FILE names one" if own else "lqcd-aot keygen NAME makes one",
+            hint="--key FILE names one" + ("" if own else "; lqcd-aot keygen NAME makes one"),
         )
     return SigningKey.load(own[0])
 

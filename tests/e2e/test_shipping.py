@@ -115,6 +115,15 @@ def test_a_key_that_could_not_be_trusted_leaves_no_files(call: Call, tmp_path: P
     assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["alice.key", "alice.pub"]
 
 
+def test_without_a_key_of_ones_own_the_hint_names_both_ways(
+    packed: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("keygen", "mine", "--out", str(tmp_path / "keys"), "--no-trust")
+    monkeypatch.setenv("LQCD_AOT_CONFIG", str(tmp_path / "config"))
+    error = json.dumps(call("sign", str(packed), code=2))
+    assert "--key FILE" in error and "keygen NAME" in error
+
+
 def test_a_lock_file_keeps_its_artifacts_while_it_is_there(call: Call, place: Path) -> None:
     """From `lock` on; `pack --locked` says so of a lock that was moved; `gc` releases what is gone."""
 
