@@ -127,7 +127,7 @@ def _bytes(text: str) -> int:
     """ "32K" -> 32768; 0 where there is no number."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     digits = text.rstrip("KMG")
-    return int(digits) * units.get(text[len(digits) :], 1) if digits.isdigit() else 0
+    return int(digits) * units.get(text[len(digits) :], 1) if digits.isdecimal() else 0
 
 
 def _cpus(text: str) -> tuple[int, ...]:

@@ -131,7 +131,7 @@ def _numbers(option: str, texts: Sequence[str], what: str) -> list[int]:
     """ "1,12" and repetitions -> [1, 12]. Errors: UsageError."""
     out: list[int] = []
     for text in (part for given in texts for part in given.split(",")):
-        if not text.strip().isdigit() or int(text) < 1:
+        if not text.strip().isdecimal() or int(text) < 1:
             raise UsageError(f"{option} {text!r}: is no number of {what}", hint=f"{option} 1,2")
         out.append(int(text))
     return list(dict.fromkeys(out))

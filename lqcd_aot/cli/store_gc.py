@@ -51,7 +51,7 @@ def collect(store_path: Path | None, keep_days: float, max_bytes: str | None, gr
 def parse_bytes(text: str) -> int:
     """'500M' -> bytes. Errors: UsageError."""
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
-    if not number.isdigit() or unit not in _UNITS:
+    if not number.isdecimal() or unit not in _UNITS:
         raise UsageError(f"size {text!r}: is not a size", expected="a number with K, M, G or T, e.g. 20G")
     return int(number) * _UNITS[unit]
 
@@ -59,6 +59,6 @@ def parse_bytes(text: str) -> int:
 def parse_seconds(text: str) -> float:
     """'36h' -> seconds. Errors: UsageError."""
     number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "s")
-    if not number.isdigit() or unit not in _SECONDS:
+    if not number.isdecimal() or unit not in _SECONDS:
         raise UsageError(f"time {text!r}: is not a time", expected="a number with s, m, h or d, e.g. 36h")
     return int(number) * _SECONDS[unit]

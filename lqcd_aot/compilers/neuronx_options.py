@@ -44,7 +44,7 @@ RELEASES = (
 def numbers(version: str) -> tuple[int, int]:
     """(major, minor) of "2.21.33363.0+82129205"; (0, 0) for what does not begin with two numbers."""
     parts = version.split("+")[0].split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdigit() and parts[1].isdigit() else (0, 0)
+    return (int(parts[0]), int(parts[1])) if len(parts) > 1 and parts[0].isdecimal() and parts[1].isdecimal() else (0, 0)
 
 
 def release_of(version: str) -> Release | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from lqcd_runtime.bundle_file import BundleFile
 
+_NEWLINE = ord("\n")
+
 
 def verify(bundle: BundleFile) -> dict[str, tuple[int, int]]:
     """{member: (offset, size) of its bytes} after every byte of the file was compared.
@@ -66,6 +68,9 @@ def _expected_members(bundle: BundleFile, listed: dict[str, dict[str, Any]]) -> 
         sized = {name: (int(f["size"]), int(f["crc32"], 16)) for name, f in listed.items()}
     except ValueError as err:
         raise CorruptError(f"{bundle.where}: its list of members has a CRC that is no number", found=err) from err
+    for name, (size, crc32) in sized.items():
+        if size < 0 or not 0 <= crc32 <= 0xFFFFFFFF:
+            raise CorruptError(f"{bundle.where}: its list of members has no size or CRC of {name}", found=f"{size}, {crc32:x}")
     manifest = bundle.bytes_of("manifest.json")
     sized["manifest.json"] = (len(manifest), zlib.crc32(manifest))
     at = bundle.central
@@ -99,7 +104,7 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], plac
     view, where, sha256 = bundle.view, bundle.where, hashlib.sha256
     lines = view[places["entries.jsonl"].data : places["entries.jsonl"].end]
     last: tuple[bytes, int] | None = None
-    reader = LineReader()
+    reader, used = LineReader(), set[str]()
     at = 0
     for i, (key, digest, offset, length, target) in enumerate(bundle.rows()):
         if last is not None and (key, target) <= last:
@@ -113,6 +118,8 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], plac
             )
         text = lines[at : at + length].tobytes()
         at += length + 1
+        if at > len(lines) or lines[at - 1] != _NEWLINE:
+            raise CorruptError(f"{where}: entry {i} does not end with its line")
         if sha256(text).digest() != digest:
             raise CorruptError(f"{where}: entry {i} does not match its digest in the index", expected=digest.hex())
         line = reader.read(text, key.hex(), TARGETS[target], f"{where}: entry {i}")
@@ -120,11 +127,26 @@ def _compare_entries(bundle: BundleFile, listed: dict[str, dict[str, Any]], plac
         if record is None:
             raise CorruptError(f"{where}: has no record of {line.name}")
         # The bytes were compared with their digest before.
-        if not line.is_cut_from(view[record.data : record.end].tobytes()):
+        if not line.is_cut_from(view[record.data : record.end].tobytes(), f"{where}: {record.name}"):
             raise CorruptError(f"{where}: the record of {line.name} differs from its entry")
+        used.add(record.name)
         for role, output in line.outputs.items():
-            blob = listed.get(f"blobs/{output['sha256']}")
-            if blob is None or blob["size"] != output["size"]:
-                raise CorruptError(f"{where}: {role} of {line.name} is not among the blobs", expected=output)
+            used.add(_blob_of(output, listed, f"{where}: {role} of {line.name}"))
     if at != len(lines):
         raise CorruptError(f"{where}: entries.jsonl has lines that no index row names")
+    unused = [name for name in listed if name.startswith(("records/", "blobs/")) and name not in used]
+    if unused:
+        raise CorruptError(f"{where}: has members that no entry names", found=unused[:3])
+
+
+def _blob_of(output: Any, listed: dict[str, dict[str, Any]], what: str) -> str:
+    """The member with the bytes of an output: named by their digest, and listed with it."""
+    try:
+        name = f"blobs/{output['sha256']}"
+        facts = listed.get(name)
+        sound = facts is not None and facts["size"] == output["size"] and facts["sha256"] == output["sha256"]
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise CorruptError(f"{what}: is not among the blobs", expected=output)
+    return name

@@ -7,6 +7,7 @@ solved to which residual, and when to begin again, is the business of `solvers.c
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,13 +15,14 @@ from lqcd_runtime.arrays import address, links_of
 from lqcd_runtime.engines.cpu import CLOVER, GAUGE, STATE, WORKSPACE, CpuArtifact, default_threads, doubles
 from lqcd_runtime.engines.forks import watch
 from lqcd_runtime.engines.memory import Buffer
+from lqcd_runtime.errors import SolveError
 from lqcd_runtime.geometry import volume
 from lqcd_runtime.operator import flops_per_site
 from lqcd_runtime.signature import OPERATORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -48,8 +50,25 @@ class CompiledSolver:
         if self._clover is not None:
             links = links_of(gauge, spec.dtype)
             artifact.call("lqcd_pack_clover", self._clover.address, address(links), 0, self._scalars, threads=self.threads)
+        # Re-entrant, so that a signal handler or an observer that solves again is refused and does not wait for itself for ever.
         self.busy = threading.RLock()
+        self._solving = False
         watch(self)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For the time of one solve. Errors: SolveError inside another one of the same thread, whose state it would spoil."""
+        with self.busy:
+            if self._solving:
+                raise SolveError(
+                    f"solve with {self.name}: is running already in this thread",
+                    hint="an observer that solves takes an operator of its own, made by bundle.operator",
+                )
+            self._solving = True
+            try:
+                yield
+            finally:
+                self._solving = False
 
     @property
     def bytes(self) -> int:
@@ -102,6 +121,7 @@ class CompiledSolver:
     def after_fork(self) -> None:
         """A child process starts with a free lock, whoever held it."""
         self.busy = threading.RLock()
+        self._solving = False
 
 
 def solver_bytes(artifact: CpuArtifact) -> dict[str, int]:

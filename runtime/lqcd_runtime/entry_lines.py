@@ -30,8 +30,7 @@ _SPEC = f',"schema":"{RECORD_SCHEMA}","spec":'
 _WITNESS = '","witness":'
 _STATUS, _PASSED = ',"witness_status":"', ',"witness_status":"passed"}'
 # What a record has besides, at the two places (artifacts/README.md, "Record").
-_COMPONENTS, _PROVENANCE = b',"components":{', b',"provenance":{'
-_BRACE = ord("}")
+_COMPONENTS, _PROVENANCE = b',"components":', b',"provenance":'
 
 
 class Line:
@@ -49,26 +48,32 @@ class Line:
     def name(self) -> str:
         return f"{self._spec.name}@{self._target}"
 
-    def is_cut_from(self, record: bytes) -> bool:
-        """Whether the line is a record without components and provenance.
+    def is_cut_from(self, record: bytes, where: str) -> bool:
+        """Whether the line is a record without components and provenance, which must be one JSON object each.
 
-        As bytes first: a cut that ended at another place than where these members end would leave no line that is JSON.
-        Errors: CorruptError where the record is not JSON.
+        Errors: CorruptError where the record is not JSON, `where` naming its place.
         """
-        if self.cuts is not None:
-            line, (first, last) = memoryview(self.text), self.cuts
-            back = last - len(line)
-            cut = record.rfind(_PROVENANCE, 0, back)
-            if (
-                cut >= 0
-                and record.endswith(line[last:])
-                and record.endswith(line[first:last], 0, cut)
-                and record.startswith(line[:first])
-                and record.startswith(_COMPONENTS, first)
-                and record[cut - (last - first) - 1] == record[back - 1] == _BRACE
-            ):
-                return True
-        return entry_dict(parse_object(record, self.name)) == parse_object(self.text, self.name)
+        if not record.isascii():
+            raise CorruptError(f"{where}: is not ASCII")
+        if self.cuts is not None and self._is_spelled(record):
+            return True
+        return entry_dict(parse_object(record, where)) == parse_object(self.text, where)
+
+    def _is_spelled(self, record: bytes) -> bool:
+        """Whether the record is spelled as writers spell it: what the line has, and two objects at the two places."""
+        line, (first, last) = memoryview(self.text), self.cuts or (0, 0)
+        back = len(record) - len(line) + last  # where the line's last part must begin
+        if not (record.startswith(line[:first]) and record.startswith(_COMPONENTS, first) and record.endswith(line[last:])):
+            return False
+        text = record[:back].decode("ascii")
+        try:
+            components, at = _value_at(text, first + len(_COMPONENTS))
+            if not (record.startswith(line[first:last], at) and record.startswith(_PROVENANCE, at + last - first)):
+                return False
+            provenance, at = _value_at(text, at + last - first + len(_PROVENANCE))
+        except (ValueError, StopIteration, RecursionError):
+            return False
+        return type(components) is dict and type(provenance) is dict and at == back
 
 
 class LineReader:
@@ -85,13 +90,14 @@ class LineReader:
 
     def read(self, text: bytes, spec_key: str, target: str, where: str) -> Line:
         """A line that must be of this spec and target. Errors: CorruptError, TooNewError, `where` naming its place."""
-        if text.isascii():
-            word = text.decode("ascii")
-            if spec_key == self._spec_key or self._learns(word, spec_key):
-                line = self._recognised(word, text, target)
-                if line is not None:
-                    return line
-        entry = Entry.from_dict(parse_object(text, where), where)
+        if not text.isascii():
+            raise CorruptError(f"{where}: is not ASCII")
+        word = text.decode("ascii")
+        if spec_key == self._spec_key or self._learns(word, spec_key):
+            line = self._recognised(word, text, target)
+            if line is not None:
+                return line
+        entry = Entry.from_dict(parse_object(word, where), where)
         if entry.spec_key != spec_key or entry.target != target:
             raise CorruptError(f"{where}: is of {entry.name}", expected=f"{spec_key}, target {target}", found=entry.spec_key)
         return Line(text, entry.build_key, entry.outputs, entry.spec, target, None)

@@ -23,7 +23,7 @@ NOT_IN_ENTRY = ("components", "provenance", "seal")
 CODE = "code"
 
 
-def parse_object(data: bytes, where: str) -> dict[str, Any]:
+def parse_object(data: bytes | str, where: str) -> dict[str, Any]:
     """A JSON object. Errors: CorruptError for anything else, a too deep nesting included."""
     import json
 
@@ -42,7 +42,7 @@ def check_schema(found: object, known: str, where: str) -> None:
         return
     word, _, version = known.rpartition("/v")
     theirs, _, their_version = str(found).rpartition("/v")
-    if theirs == word and their_version.isdigit() and int(their_version) > int(version):
+    if theirs == word and their_version.isascii() and their_version.isdigit() and int(their_version) > int(version):
         raise TooNewError(
             f"{where}: was written by a later release",
             expected=known,

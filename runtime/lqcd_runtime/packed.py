@@ -6,6 +6,8 @@ links as rounded to the artifact's dtype, hop factors, phases. Refuses to know h
 
 from __future__ import annotations
 
+import math
+
 from lqcd_runtime.arrays import address
 from lqcd_runtime.digest import sha256_hex
 from lqcd_runtime.engines.cpu import GAUGE, NOT_IN_GROUP, CpuArtifact, doubles
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
     from lqcd_runtime.inputs import Inputs
 
 
-# Links carry the factor of the hop; outside these a float16 loses digits or overflows.
-FLOAT16_SCALES = (2.0**-10, 2.0**14)
+# storage: (least, most, what to take instead). Links carry the factor f of the hop: outside these a float16 loses digits or
+# overflows, and the product of two rows, f^2, or f^4 on the way to the third row's factor, leaves what its arithmetic holds.
+SCALES = {
+    "float16": (2.0**-10, 2.0**14, "storage='bfloat16' has float32's range"),
+    "float32_12": (2.0**-45, 2.0**45, "plain float32 keeps all three rows"),
+    "float64_12": (2.0**-240, 2.0**240, "plain float64 keeps all three rows"),
+}
 
 
 class PackedGauge:
@@ -65,11 +72,12 @@ def pack_gauge(
         )
     shards = artifact.entry.spec.shards
     scale, phase = inputs.scale(), inputs.phase()
-    least, most = FLOAT16_SCALES
-    if artifact.entry.spec.storage == "float16" and not all(least <= abs(s) <= most for s in scale):
+    storage = artifact.entry.spec.storage
+    least, most, instead = SCALES.get(storage, (0.0, math.inf, ""))
+    if not all(least <= abs(s) <= most for s in scale):
         raise UsageError(
-            f"artifact {artifact.entry.name}: the anisotropy takes links out of the range of float16",
-            expected=f"hop factors from {least} to {most}", found=list(scale), hint="storage='bfloat16' has float32's range",
+            f"artifact {artifact.entry.name}: the anisotropy takes links out of the range of {storage}",
+            expected=f"hop factors from {least:.3g} to {most:.3g}", found=list(scale), hint=instead,
         )  # fmt: skip
     key = (
         artifact.layout,

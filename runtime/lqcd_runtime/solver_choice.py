@@ -77,7 +77,7 @@ class Solvers:
         """D in single precision, for mixed precision on the host. Errors: NoVariant."""
         from lqcd_runtime.operator_choice import operator
 
-        spec = D.spec.replace(dtype="float32", baked={})
+        spec = D.spec.replace(dtype="float32", storage="float32", baked={})
         return operator(self._bundle, spec, D.gauge, D.checked_inputs, self._how)
 
     def _inputs(self, D: DiracOperator, word: str) -> Inputs:

@@ -127,6 +127,87 @@ def rewritten(change: Callable[[dict[str, bytes]], None]) -> bytes:
     return out.getvalue()
 
 
+def consistent(change: Callable[[dict[str, bytes]], None]) -> bytes:
+    """The same, with digests, sizes and CRCs of members.json and the manifest right again too."""
+
+    def everything(members: dict[str, bytes]) -> None:
+        change(members)
+        facts = {n: {"sha256": sha256_hex(d), "size": len(d), "crc32": f"{zlib.crc32(d):08x}"} for n, d in members.items()}
+        listed = {n: f for n, f in facts.items() if n.startswith(("records/", "blobs/"))}
+        listed = json.loads(members.pop("overrides", b"{}")) or listed
+        members["members.json"] = canonical_json(listed)
+        manifest = json.loads(members["manifest.json"])
+        for name in ("index.bin", "entries.jsonl", "members.json"):
+            data = members[name]
+            manifest["members"][name] = {"sha256": sha256_hex(data), "size": len(data), "crc32": f"{zlib.crc32(data):08x}"}
+        members["manifest.json"] = canonical_json(manifest)
+
+    return rewritten(everything)
+
+
+def only(members: dict[str, bytes], folder: str) -> str:
+    (name,) = (n for n in members if n.startswith(folder))
+    return name
+
+
+def other_code(members: dict[str, bytes]) -> None:
+    name = only(members, "blobs/")
+    members[name] = members[name][:-1] + bytes([members[name][-1] ^ 1])
+
+
+def outputs_twice(members: dict[str, bytes]) -> None:
+    """Readers take the last of two equal keys: another blob, in a record that begins and ends like its entry."""
+    other, name = b"other code", only(members, "records/")
+    members[f"blobs/{sha256_hex(other)}"] = other
+    outputs = json.loads(members[name])["outputs"]
+    outputs["code"] |= {"sha256": sha256_hex(other), "size": len(other)}
+    members[name] = members[name].replace(b',"schema":"', b',"outputs":' + canonical_json(outputs) + b',"schema":"', 1)
+
+
+def components_that_are_no_json(members: dict[str, bytes]) -> None:
+    name = only(members, "records/")
+    members[name] = members[name].replace(b'"components":{', b'"components":{ this is not json ', 1)
+
+
+def a_record_of_nothing(members: dict[str, bytes]) -> None:
+    members[f"records/{'0' * 64}.json"] = b"{}"
+
+
+def a_blob_of_nothing(members: dict[str, bytes]) -> None:
+    members[f"blobs/{sha256_hex(b'orphan')}"] = b"orphan"
+
+
+def another_separator(members: dict[str, bytes]) -> None:
+    members["entries.jsonl"] = members["entries.jsonl"][:-1] + b" "
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_code, outputs_twice, components_that_are_no_json, a_record_of_nothing, a_blob_of_nothing, another_separator],
+)
+def test_what_a_forger_makes_consistent_is_refused(tmp_path: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(consistent(lambda members: None))
+    with open_bundle(path) as bundle:
+        bundle.verify()
+    path.write_bytes(consistent(change))
+    with pytest.raises(CorruptError, match=r"x\.lqcd"), open_bundle(path) as bundle:
+        bundle.verify()
+
+
+@pytest.mark.parametrize("facts", [{"crc32": "f" * 20}, {"crc32": "-1"}, {"size": -1}, {"crc32": "x"}])
+def test_numbers_that_no_header_holds_are_refused(tmp_path: Path, facts: dict[str, Any]) -> None:
+    def change(members: dict[str, bytes]) -> None:
+        listed = json.loads(members["members.json"])
+        listed[only(members, "records/")] |= facts
+        members["overrides"] = json.dumps(listed).encode()
+
+    path = tmp_path / "x.lqcd"
+    path.write_bytes(consistent(change))
+    with pytest.raises(CorruptError, match=r"x\.lqcd"), open_bundle(path) as bundle:
+        bundle.verify()
+
+
 def of_the_future(members: dict[str, bytes]) -> None:
     members["manifest.json"] = members["manifest.json"].replace(b"bundle/v1", b"bundle/v2")
 

@@ -131,6 +131,46 @@ def test_zero_nan_and_tiny_columns(D: Any, b: Any) -> None:
             assert np.linalg.norm(x[column] / size - plain[column]) <= 80e-9 * np.linalg.norm(b[column])
 
 
+@pytest.mark.parametrize("words", [{}, {"precision": "mixed"}, {"method": "bicgstab", "precision": "mixed"}], ids=str)
+def test_an_answer_does_not_depend_on_its_neighbours(D: Any, b: Any, words: dict[str, Any]) -> None:
+    """Bit by bit, whatever the size of the other columns of the batch: huge, tiny, zero, not a number."""
+    alone, _ = lqcd.solve(D, b[:4], tol=1e-10, **words)
+    for other in (1e120, 1e-120, 1e-200, 0.0, np.nan):
+        columns = b[:4].copy()
+        columns[1] *= other
+        x, info = lqcd.solve(D, columns, tol=1e-10, **words)
+        assert (x[0] == alone[0]).all() and (x[2:] == alone[2:]).all()
+        assert info.columns[1].converged == bool(np.isfinite(other))
+
+
+@pytest.mark.parametrize("method", ["cg", "bicgstab"])
+def test_start_vectors_of_any_size_end_in_a_verdict(D: Any, b: Any, method: str) -> None:
+    """Squares of such residuals overflow."""
+    for rhs, start in ((b[:1], 1e155 * b[:1]), (1e-200 * b[:1], b[:1])):
+        _, info = lqcd.solve(D, rhs, x0=start, tol=1e-10, method=method, precision="mixed", max_iterations=500)
+        assert info.reason in ("converged", "stagnated", "max_iterations", "not_finite", "breakdown")
+
+
+def test_a_solve_within_a_solve_is_refused(D: Any, b: Any) -> None:
+    """An observer that solves with the same artifact would spoil the outer solve's state."""
+
+    def nested(iteration: int, residuals: dict[int, float]) -> None:
+        lqcd.solve(D, b[:1], tol=1e-6, precision="mixed")
+
+    with pytest.raises(SolveError, match="running already"):
+        lqcd.solve(D, b[:1], tol=1e-10, precision="mixed", observer=nested)
+    assert lqcd.solve(D, b[:1], tol=1e-10, precision="mixed")[1].converged
+
+
+def test_a_propagator_takes_what_a_solve_takes(D: Any) -> None:
+    source = lqcd.point_source((0, 0, 0, 0))
+    S = lqcd.propagator(D, source, precision="mixed", storage="bfloat16")
+    assert S.converged and S.info is not None and "bfloat16" in S.info.engine
+    x0 = np.ascontiguousarray(np.moveaxis(S.data.reshape(*LATTICE, 4, 3, 12), -1, 0))
+    again = lqcd.propagator(D, source, precision="mixed", x0=x0, tol=1e-9)
+    assert again.info is not None and again.info.iterations == 0
+
+
 def test_limits_and_floors_are_told(D: Any, b: Any) -> None:
     x, info = lqcd.solve(D, b, tol=1e-10, max_iterations=10, precision="mixed")
     assert info.reason == "max_iterations" and all(c.iterations == 10 for c in info.columns)

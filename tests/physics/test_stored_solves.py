@@ -30,6 +30,7 @@ FILES = (
 SPECS = [Spec("wilson", lattice) for lattice in LATTICES]
 SPECS += [Spec("wilson_schur_cg", lattice, "float32", storage=s) for lattice in LATTICES for s in STORED]
 SPECS += [Spec("wilson_schur_cg", (8, 4, 4, 4), storage="float64_12"), Spec("wilson", (8, 4, 4, 4), storage="float64_12")]
+SPECS += [Spec("wilson", (8, 4, 4, 4), "float32")]
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,21 @@ def test_double_precision_on_two_rows_of_float64_links_only(bundle: Any, data_di
     with pytest.raises(UsageError, match="keeps two rows of a link") as refused:
         bundle.operator("wilson", gauge=rounded, mass=0.1, t_boundary=-1, storage="float64_12")
     assert "float32_12" in str(refused.value) and "direction" in str(refused.value)
+
+
+@pytest.mark.parametrize("xi0", [1e-80, 1e80])
+def test_two_rows_need_factors_whose_powers_are_numbers(bundle: Any, data_dir: Path, xi0: float) -> None:
+    exact = lqcd.load_gauge(data_dir / "pyquda/weak_field.lime")
+    with pytest.raises(UsageError, match="out of the range of float64_12"):
+        bundle.operator("wilson", gauge=exact, mass=0.1, anisotropy=(xi0, 1.0), storage="float64_12")
+
+
+def test_an_operator_of_two_rows_is_solved_on_the_host_too(bundle: Any, data_dir: Path) -> None:
+    """Mixed precision there takes the plain float32 operator, since none of two rows is the same operator rounded."""
+    exact = lqcd.load_gauge(data_dir / "pyquda/weak_field.lime")
+    D = bundle.operator("wilson", gauge=exact, mass=0.1, t_boundary=-1, storage="float64_12")
+    _, info = lqcd.solve(D, random_spinor((8, 4, 4, 4), 12, 0), tol=1e-10, precision="mixed", method="bicgstab", compiled=False)
+    assert info.converged and info.engine.startswith("host")
 
 
 def test_memory_knows_the_storage(bundle: Any, data_dir: Path) -> None:

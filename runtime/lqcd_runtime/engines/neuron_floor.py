@@ -61,4 +61,4 @@ def pair_refusal(runtime: tuple[int, ...], driver: tuple[int, ...], generation: 
 def numbers(version: str) -> tuple[int, ...]:
     """ "2.34.10.0+abc" -> (2, 34, 10, 0); () for what is no version."""
     parts = version.partition("+")[0].split(".")
-    return tuple(int(p) for p in parts) if all(p.isdigit() for p in parts) else ()
+    return tuple(int(p) for p in parts) if all(p.isdecimal() for p in parts) else ()

@@ -105,7 +105,7 @@ def survey(
                 NeuronCore(
                     machine.chip, ordinal, device, tuple(range(k * size, (k + 1) * size)), family=machine.family,
                     instance_type=machine.instance_type, reason=refusal or hidden, driver=version,
-                    processes=tuple(int(p["pid"]) for p in running if str(p.get("pid", "")).isdigit()),
+                    processes=tuple(int(p["pid"]) for p in running if str(p.get("pid", "")).isdecimal()),
                     found_by=tuple(machine.found_by),
                 )
             )  # fmt: skip
@@ -134,7 +134,7 @@ def _visible(text: str, machine: Machine) -> frozenset[int] | None:
     chosen: set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+        if not first.isdecimal() or not (last or first).isdecimal():
             machine.notes.append(f"NEURON_RT_VISIBLE_CORES={text} cannot be read")
             return None
         chosen.update(range(int(first), int(last or first) + 1))
@@ -143,7 +143,7 @@ def _visible(text: str, machine: Machine) -> frozenset[int] | None:
 
 def _driver_refusal(machine: Machine, version: str) -> str | None:
     """Newer drivers dropped the first generation."""
-    numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
+    numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdecimal())
     if machine.chip is not None and machine.chip.core == "v1" and numbers > OLD_DRIVER:
         return f"driver {version} does not serve Inferentia; it needs 2.24 or older"
     return None

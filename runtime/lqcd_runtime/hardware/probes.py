@@ -54,11 +54,11 @@ def sysfs(roots: Roots) -> list[SysfsDevice]:
     base = f"{roots.sys}/devices/virtual/neuron_device"
     for name in _names(base):
         index = name.removeprefix("neuron")
-        if not name.startswith("neuron") or not index.isdigit():
+        if not name.startswith("neuron") or not index.isdecimal():
             continue
         folder = f"{base}/{name}"
         family = _text(f"{folder}/info/architecture/instance_type").lower()
-        cores = [n for n in _names(folder) if n.startswith("neuron_core") and n[11:].isdigit()]
+        cores = [n for n in _names(folder) if n.startswith("neuron_core") and n[11:].isdecimal()]
         chip = CHIPS.get(_text(f"{folder}/info/architecture/device_name")) or _chip_by_words(folder, family)
         if chip is not None:
             found.append(SysfsDevice(int(index), chip, len(cores) or chip.cores, family))

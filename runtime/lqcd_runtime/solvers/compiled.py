@@ -55,7 +55,7 @@ def solve_compiled(
     started, applications = time.perf_counter(), 0
     x = np.empty(b.shape, COMPLEX[str(D.dtype)])
     infos: list[ColumnInfo] = []
-    with engine.busy:
+    with engine.alone():
         arrays = _Arrays((engine.batch, *b.shape[1:]))
         for start in range(0, len(b), engine.batch):
             part = slice(start, start + engine.batch)
@@ -91,11 +91,9 @@ def _padded(columns: Any, batch: int) -> NDArray[np.complex128]:
 
 
 def lengths(a: NDArray[Any]) -> list[float]:
-    """Norms of the columns; the slower way at scales where squares leave the range."""
+    """Norms of the columns; the slower way for those whose squares leave the range."""
     squares = space.norm2(a)
-    if all(1e-250 < v < 1e250 for v in squares):
-        return [math.sqrt(v) for v in squares]
-    return space.norms(a)
+    return [math.sqrt(v) if 1e-250 < v < 1e250 else space.norms(a[j : j + 1])[0] for j, v in enumerate(squares)]
 
 
 class _Group:

@@ -55,7 +55,8 @@ class Column:
 
     def parted(self, rr: float) -> bool:
         """Whether a recomputed squared residual is not what the recursion ended with."""
-        return not rr * self.length**2 <= 4.0 * self._rr[-1] * self._unit**2
+        # Products overflow to infinity, powers raise.
+        return not rr * self.length * self.length <= 4.0 * self._rr[-1] * self._unit * self._unit
 
     def start(self, rr: float, depth: float) -> None:
         """A round begins: rr of the recursion for the scaled residual; depth: |s| to reach, from 1."""
@@ -111,7 +112,8 @@ class Column:
             self._worse = length
             return False
         if self._rr[-1] > 0.0:
-            self._ratio = (length / self._unit) ** 2 / self._rr[-1]
+            share = length / self._unit
+            self._ratio = share * share / self._rr[-1]
         self.length, self._worse = length, None
         return True
 

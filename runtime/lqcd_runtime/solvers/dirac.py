@@ -105,8 +105,8 @@ def solve(
     if start is not None and start.shape != columns.shape:
         raise UsageError("start vector: has another shape than the right-hand side", expected=columns.shape, found=start.shape)
     choice = choose(D, method, precision, even_odd, compiled, inner, len(columns), storage)
-    sizes = [s if np.isfinite(s) and s > 0.0 else 1.0 for s in space.norms(columns)]
-    if _fits_as_it_is(D, choice.engine, sizes):
+    sizes = _sizes_out_of_range(D, choice.engine, space.norms(columns))
+    if all(s == 1.0 for s in sizes):
         unit, guess = columns, start
     else:
         unit, guess = space.divided(columns, sizes), None if start is None else space.divided(start, sizes)
@@ -124,13 +124,13 @@ def solve(
     return (x[0] if single else x), info
 
 
-def _fits_as_it_is(D: DiracLike, engine: CompiledSolver | None, sizes: list[float]) -> bool:
-    """Whether columns of these sizes need no scaling: operators of any precision are to see numbers near 1 whatever the size of
-    the quark source. A compiled solve scales for its artifact itself, and double precision holds what is neither huge nor tiny.
+def _sizes_out_of_range(D: DiracLike, engine: CompiledSolver | None, sizes: list[float]) -> list[float]:
+    """What each column is divided by, so that operators of any precision see numbers near 1 whatever the size of the quark
+    source; 1 where that is not needed: a compiled solve scales for its artifact itself, and double precision holds what is neither
+    huge nor tiny. Every column for itself: its answer does not depend on its neighbours.
     """
-    if engine is not None and str(D.dtype) == "float64":
-        return all(1e-100 < s < 1e100 for s in sizes)
-    return all(s == 1.0 for s in sizes)
+    least, most = (1e-100, 1e100) if engine is not None and str(D.dtype) == "float64" else (1.0, 1.0)
+    return [s if np.isfinite(s) and s > 0.0 and not least <= s <= most else 1.0 for s in sizes]
 
 
 def _scale_back(D: DiracLike, x: NDArray[Any], b: NDArray[Any], sizes: list[float], tol: float, info: SolveInfo) -> None:
