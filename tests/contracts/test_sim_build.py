@@ -34,6 +34,7 @@ from lqcd_aot.store import Store, open_store
 from lqcd_runtime.errors import NoVariant, WitnessMismatch
 from lqcd_runtime.fields import random_links, random_spinor
 from lqcd_runtime.neff import MEDIA_TYPE, SIM_MEDIA_TYPE
+from lqcd_runtime.self_check import exit_code
 from lqcd_runtime.signature import Spec
 from lqcd_runtime.target import Host, this_host
 from tests.contracts.neuronx_double import double, journal
@@ -92,6 +93,17 @@ def test_every_witness_is_replayed_by_the_simulator(built: Built) -> None:
     builders = [name for name in status if name.startswith("wilson_blocks")]
     assert {status.pop(name) for name in builders} == {"unchecked: judged by the fused operators that use its blocks"}
     assert set(status.values()) == {PASSED}
+
+
+def test_without_the_simulator_nothing_is_checked_and_the_reason_says_how_to_get_it(
+    built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The artifacts are not at fault: skipped, exit code of "nothing was checked", no advice to build them again."""
+    monkeypatch.setitem(sys.modules, "jaxlib.xla_client", None)
+    with lqcd_runtime.open(built[0].root) as bundle:
+        checks = lqcd_runtime.selfcheck(bundle, engine="sim")
+    assert {c.status for c in checks} == {"skipped"} and "lqcd-aot[sim]" in checks[0].reason
+    assert exit_code(checks) == 20
 
 
 def test_selfcheck_replays_simulations_only_if_named(built: Built) -> None:
