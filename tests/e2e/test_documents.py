@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lqcd_runtime.signature import OPERATORS
 from tests.e2e.commands import environment
 
 DOCUMENTS = ("README.md", "recipes/README.md", "artifacts/README.md")
@@ -71,6 +72,14 @@ def test_no_command_hides_outside_a_bash_block(repo_root: Path) -> None:
         assert not set(indented) - shown, f"{document}: put commands into bash blocks, where they are tested"
 
 
+def test_what_documented_benches_write_is_ignored_by_git(repo_root: Path) -> None:
+    ignored = (repo_root / ".gitignore").read_text(encoding="utf-8").splitlines()
+    benches = [shlex.split(c) for document in DOCUMENTS for c in _commands(repo_root, document) if c.startswith("lqcd-aot bench")]
+    folders = {words[words.index("--out") + 1] for words in benches if "--out" in words}
+    assert folders
+    assert {f"/{folder}/" for folder in folders} <= set(ignored)
+
+
 def test_make_commands_are_targets_of_the_makefile(repo_root: Path) -> None:
     makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
     for command in (c for document in DOCUMENTS for c in _commands(repo_root, document) if c.startswith("make")):
@@ -79,14 +88,21 @@ def test_make_commands_are_targets_of_the_makefile(repo_root: Path) -> None:
 
 def test_the_python_of_the_readme_runs(repo_root: Path, folder: Path) -> None:
     (code,) = _blocks(repo_root, "README.md", "python")
-    recipe = folder / "wilson.toml"
-    recipe.write_text(
-        'schema = 1\nname = "wilson"\n[axes]\noperator = ["wilson", "wilson_dagger", "wilson_normal", "plaquette"]\n'
-        'lattice = "4x4x4x4"\ndtype = "float64"\ntarget = ["x86-64-v2", "aarch64"]\n',
-        encoding="utf-8",
-    )
-    for verb in (["build", "wilson.toml"], ["pack", "wilson.toml", "-o", "wilson.lqcd"]):
+    for verb in (["build", "recipes/smoke.toml"], ["pack", "recipes/smoke.toml", "-o", "smoke.lqcd"]):
         subprocess.run(["lqcd-aot", *verb], cwd=folder, env=environment(folder / "store"), check=True, capture_output=True)
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert 0.3 < float(done.stdout.splitlines()[0]) < 1.0
+
+
+def test_the_grammar_page_names_every_word_of_operator(repo_root: Path) -> None:
+    text = (repo_root / "recipes" / "README.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^Words of `operator`: (.*?)`precision=", text, re.MULTILINE | re.DOTALL)
+    words = set(re.findall(r"`([a-z_]+)`", listed)) - {"_dagger", "_normal", "_bicgstab"}
+    families = {w for w in words if OPERATORS[w]["kind"] != "solver"}
+    operators = {
+        f"{w}{form}" for w in ("wilson", "clover", "twisted", "wilson_schur", "clover_schur") for form in ("_dagger", "_normal")
+    }
+    solvers = {w for w in words if OPERATORS[w]["kind"] == "solver"}
+    named = families | operators | solvers | {w.replace("_cg", "_bicgstab") for w in solvers}
+    assert named == set(OPERATORS) - {"wilson_blocks"}
