@@ -35,7 +35,7 @@ def command(
 ) -> int:  # fmt: skip
     """Compile what is missing of RECIPE into the store. Exit code 1 where something failed, 21 for a wrong witness."""
     planned = make_plan(recipe_path, store_path, cc, targets, retry_failed, neuron)
-    say_notes(planned)
+    say_notes(planned, every=as_json)
     from lqcd_aot.ship.lock import check_bytes
 
     lock = hold_to(lock_path, planned, recipe_path)
@@ -129,12 +129,18 @@ def _line(event: Event) -> None:
 
 
 def _summary(results: list[Result], planned: Planned) -> None:
+    from lqcd_aot.cli.alike import counted_reasons
+
     counts = Counter(result.outcome for result in results)
     out = console()
     for result in results:
-        if result.outcome in ("failed", "blocked"):
+        if result.outcome == "failed":
             why = str(result.error or result.item.reason)
-            out.print(coloured(result.outcome, "red", f" {result.item.variant.name}: {why}"))
+            out.print(coloured("failed", "red", f" {result.item.variant.name}: {why}"))
+    blocked = [result.item for result in results if result.outcome == "blocked"]
+    names = {item.reason: item.variant.name for item in blocked}
+    for reason, n in counted_reasons(item.reason for item in blocked):
+        out.print(coloured("blocked", "red", f" {names[reason] if n == 1 else f'{n} variants'}: {reason}"))
     unchecked = Counter(str(r.record["witness_status"]) for r in results if r.record and r.record["witness_status"] != "passed")
     for status, n in sorted(unchecked.items()):
         out.print(f"{n} witnesses {status}")

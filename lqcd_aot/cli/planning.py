@@ -141,9 +141,11 @@ def _resolved(target: str, recipe: Recipe) -> str:
     return max(runnable, key=rank)
 
 
-def say_notes(planned: Planned) -> None:
-    """The notes of a plan, on standard error."""
-    for note in planned.notes:
+def say_notes(planned: Planned, *, every: bool = False) -> None:
+    """The notes of a plan, on standard error; those that are alike in one line unless `every`."""
+    from lqcd_aot.cli.alike import merged_notes
+
+    for note in planned.notes if every else merged_notes(planned.notes):
         click.echo(note, err=True)
 
 

@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from lqcd_aot.build.check import builder_spec
 from lqcd_aot.build.witness import Judge
 from lqcd_aot.cli import run
+from lqcd_aot.cli.alike import merged_notes
+from lqcd_aot.compilers.dispatch import Toolchains
 from lqcd_aot.program import program_for
 from lqcd_aot.recipe import expand, load
 from lqcd_runtime.engines.neff_artifact import NeffArtifact
@@ -151,6 +153,36 @@ def test_neuron_check_rehearses_and_writes_a_report_without_paths(tmp_path: Path
     assert (row["one_core"]["cores"], row["all_cores"]["cores"]) == (1, 4) and row["one_core"]["gflops"] > 0
     assert chunk["iterations"] == 2 and chunk["seconds_per_iteration"] > 0
     assert str(tmp_path) not in report.read_text() and "/" not in json.dumps(found["builds"]).replace("bfloat16/", "")
+
+
+def test_what_many_variants_share_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Toolchains, "refusal", lambda self, target: f"nothing compiles for {target}; pip install it")
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'schema = 1\nname = "r"\n[axes]\noperator = "wilson"\nlattice = ["4x4x4x4", "8x4x4x4"]\ndtype = "float32"\n'
+        'batch = [1, 2]\nshards = "auto"\ntarget = ["inf2"]\n'
+    )
+    where = [str(recipe), "--store", str(tmp_path / "s")]
+    note = "inf2: shards = 1: the whole lattice fits (estimate); 4 variants\n"
+    reason = "blocked 4 variants: not in the store, and no compiler for target inf2: nothing compiles for inf2; pip install it"
+    for verb, code in (("plan", 0), ("build", 1)):
+        assert run([verb, *where]) == code
+        said = capsys.readouterr()
+        assert said.err == note
+        assert said.out.splitlines().count(reason) == 1 and said.out.count("pip install") == 1
+        assert run([verb, *where, "--json"]) == code
+        said = capsys.readouterr()
+        assert len(said.err.splitlines()) == 4
+        assert len(json.loads(said.out)) == 4
+
+
+def test_notes_that_differ_in_numbers_alone_are_one_line_and_other_choices_are_not() -> None:
+    notes = [
+        f"inf2: shards = {n} for wilson-b{b}: 1 would take {b}.5 GiB of 16 (estimate)" for n, b in ((2, 30), (2, 40), (4, 50))
+    ]
+    assert merged_notes([*notes, "another"]) == [f"{notes[0]}; so too, with other numbers, 1 more", notes[2], "another"]
 
 
 def test_neuron_check_without_a_device_says_what_to_do(
