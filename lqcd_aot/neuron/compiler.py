@@ -86,7 +86,7 @@ class NeuronCompiler:
         """A module of lqcd_aot.dirac for one lattice, one right-hand side per call.
 
         gauge_field: GaugeField or links, compiled in: held on the device, so that calls take a spinor only; None: calls take U.
-        fused: spin-colour blocks; "auto": on NeuronCores where they fit. form: "forward", "dagger" or "normal". A lattice whose program
+        fused: spin-colour blocks; "auto" where they fit. form: "forward", "dagger" or "normal". A lattice whose program
         passes a limit of the compiler is cut into slabs of T, which `note` says. Errors: UsageError, CompileError, SpillError.
         """
         return self._operator(module, lattice_shape, nc, gauge_field, fused, form=form, shards=None)
