@@ -101,6 +101,8 @@ def test_pion_writes_hdf5_with_provenance_and_a_plot(place: Path, tmp_path: Path
         assert list(f["pion"]) == printed["pion"]
         assert f.attrs["configuration"] == "cfg.lime"
         assert len(f.attrs["configuration_digest"]) == 64
+        assert f.attrs["input_phases"].tolist() == [-1, 1, 1, 1]
+        assert f["pion"].attrs["gamma_basis"] == "degrand-rossi"
         assert max(f["solver/true_residual"]) <= 1e-10
     assert out.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
