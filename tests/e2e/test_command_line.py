@@ -47,6 +47,17 @@ def test_plan_rows_have_the_documented_members(place: Path) -> None:
         assert len(row["spec_key"]) == len(row["build_key"]) == 64
 
 
+def test_a_build_with_nothing_to_do_is_in_the_log_of_the_report(place: Path) -> None:
+    from lqcd_aot.build.event_log import read_logs
+    from lqcd_aot.store import open_store
+
+    before = len(list(read_logs(open_store(place / "store"))))
+    run(["build", "one.toml", "--store", "store"], place)
+    builds = list(read_logs(open_store(place / "store")))
+    assert len(builds) == before + 1
+    assert {"reused": 8} in [build.outcomes for build in builds]
+
+
 def test_a_store_that_another_process_is_making_counts_as_not_made(place: Path, tmp_path: Path) -> None:
     (tmp_path / "store" / "tmp").mkdir(parents=True)
     rows = _json(["plan", "one.toml", "--store", str(tmp_path / "store")], place)
