@@ -126,7 +126,7 @@ def solve(
 
 def _sizes_out_of_range(D: DiracLike, engine: CompiledSolver | None, sizes: list[float]) -> list[float]:
     """What each column is divided by, so that operators of any precision see numbers near 1 whatever the size of the quark
-    source; 1 where that is not needed: a compiled solve scales for its artifact itself, and double precision holds what is neither
+    source; 1 where there is no need: a compiled solve scales for its artifact itself, and double precision holds what is neither
     huge nor tiny. Every column for itself: its answer does not depend on its neighbours.
     """
     least, most = (1e-100, 1e100) if engine is not None and str(D.dtype) == "float64" else (1.0, 1.0)
