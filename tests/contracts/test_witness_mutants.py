@@ -32,12 +32,12 @@ RUN_PART = ("pool.hpp", "count * (part + 1) / parts);")
 LAST_ITEM = "count * (part + 1) / parts - (parts > 1 && part == parts - 1));"
 RE = "-0.5 * scale[mu] * (last ? phase[2 * mu] : 1.0)"
 IM = "-0.5 * scale[mu] * (last ? phase[2 * mu + 1] : 0.0)"
-COMPONENT = ("spinors.hpp", "at[k] = v[k][lane];")
+COMPONENT = ("spinors.hpp", "to[k] = v[k][lane];")
 
 
 def one_component(factor: float, column: int) -> str:
     """The real part of one component at one site of one right-hand side."""
-    return f"at[k] = v[k][lane] * real(rhs == {column} && to[lane] == psi + 37 * kSpinor && k == 8 ? {factor} : 1.0);"
+    return f"to[k] = v[k][lane] * real(place[lane] == ({column} * kVolume + 37) * kSpinor && k == 8 ? {factor} : 1.0);"
 
 
 # name: (spec, file, text, text in its place, what the refusal says)

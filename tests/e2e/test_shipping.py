@@ -278,5 +278,6 @@ def test_rebuilding_gives_the_same_bytes(call: Call, place: Path) -> None:
 
 def test_the_report_of_a_real_store(call: Call, place: Path) -> None:
     facts = call("report", "--store", "store", "-o", "report.html")
-    assert (facts["artifacts"], facts["failures"], facts["builds"]) == (9, 0, 1)
+    assert (facts["artifacts"], facts["failures"]) == (9, 0)
+    assert facts["builds"] >= 1  # the first one, and those of other tests that found everything there
     assert "wilson_dagger" in (place / "report.html").read_text()
