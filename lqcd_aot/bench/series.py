@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from lqcd_aot.amounts import human_bytes
 from lqcd_aot.bench.rows import SERIES, Row, disturbance, form, precision
 from lqcd_runtime.geometry import format_extents
 
@@ -54,10 +55,10 @@ def _figures(row: Row) -> dict[str, Any]:
 
 
 def _reason(row: Row, previous: Row, sizes: dict[str, int], roof_fell: bool, fraction_fell: bool, before: float) -> str:
-    words = [f"works on {size(row['working_set'])}, held by {row['level']}"]
+    words = [f"works on {human_bytes(row['working_set'])}, held by {row['level']}"]
     left = [name for name, n in sizes.items() if previous["level"] == name != row["level"]]
     if left:
-        words.append(f"{format_extents(previous['lattice'])} still fitted {left[0]} ({size(sizes[left[0]])})")
+        words.append(f"{format_extents(previous['lattice'])} still fitted {left[0]} ({human_bytes(sizes[left[0]])})")
     if roof_fell:
         rate = row["roof_gflops"] / row["intensity"]
         words.append(
@@ -68,18 +69,9 @@ def _reason(row: Row, previous: Row, sizes: dict[str, int], roof_fell: bool, fra
         words.append(f"{100 * row['fraction']:.0f} % of the roof after {100 * before:.0f} %")
         near = sizes.get(row["level"])
         if near and row["working_set"] > near / 2:
-            words.append(f"more than half of {row['level']} ({size(near)}), which other data share")
+            words.append(f"more than half of {row['level']} ({human_bytes(near)}), which other data share")
         elif not left and not roof_fell:
             words.append("in the same level as before: neither flops nor bytes explain it")
     if disturbance(row):
         words.append(disturbance(row))
     return "; ".join(words)
-
-
-def size(n: float) -> str:
-    """31457280 -> '30.0 MiB'."""
-    for unit in ("B", "KiB", "MiB"):
-        if n < 1024:
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    return f"{n:.1f} GiB"

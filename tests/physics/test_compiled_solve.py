@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,11 @@ import numpy as np
 import pytest
 
 import lqcd_runtime as lqcd
-from lqcd_aot.compilers import find_toolchain
-from lqcd_aot.program import program_for
 from lqcd_runtime import memory_use
 from lqcd_runtime.errors import NoVariant, SolveError, UsageError
 from lqcd_runtime.fields import random_spinor
 from lqcd_runtime.signature import Spec
-from lqcd_runtime.target import this_host
-from tests.made import bundle_bytes, record
+from tests.compiled_bundle import compiled_bundle
 
 LATTICE = (8, 4, 4, 4)
 CG_COUNTS = {1: {1e-6: 120, 1e-8: 196, 1e-10: 233}, -1: {1e-6: 98, 1e-8: 125, 1e-10: 158}}
@@ -32,13 +28,7 @@ pytestmark = pytest.mark.data
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, toolchain, target = tmp_path_factory.mktemp("solve"), find_toolchain(), this_host().best_target()
-    assert target is not None
-    with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(lambda s: toolchain.compile(program_for(s, target), target, timeout=300, workdir=folder), SPECS))
-    path = folder / "solve.lqcd"
-    path.write_bytes(bundle_bytes([record(s, target, c) for s, c in zip(SPECS, codes, strict=True)], codes))
-    return path
+    return compiled_bundle(tmp_path_factory.mktemp("solve"), SPECS)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,10 @@ import numpy as np
 import pytest
 
 import lqcd_runtime as lqcd
-from lqcd_aot.compilers import find_toolchain
-from lqcd_aot.program import program_for
 from lqcd_runtime.errors import NoVariant, UsageError
 from lqcd_runtime.fields import random_spinor
 from lqcd_runtime.signature import HALVES, Spec
-from lqcd_runtime.target import this_host
-from tests.made import bundle_bytes, record
+from tests.compiled_bundle import compiled_bundle
 from tests.numpy_wilson import dense_wilson
 
 pytestmark = pytest.mark.data
@@ -35,13 +31,7 @@ SPECS += [Spec("wilson", (8, 4, 4, 4), "float32")]
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder, toolchain, target = tmp_path_factory.mktemp("stored"), find_toolchain(), this_host().best_target()
-    assert target is not None
-    with ThreadPoolExecutor(2) as pool:
-        codes = list(pool.map(lambda s: toolchain.compile(program_for(s, target), target, timeout=300, workdir=folder), SPECS))
-    path = folder / "stored.lqcd"
-    path.write_bytes(bundle_bytes([record(s, target, c) for s, c in zip(SPECS, codes, strict=True)], codes))
-    with lqcd.open(path) as opened:
+    with lqcd.open(compiled_bundle(tmp_path_factory.mktemp("stored"), SPECS)) as opened:
         yield opened
 
 
