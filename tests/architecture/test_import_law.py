@@ -122,7 +122,7 @@ def test_environment_variables_are_read_in_one_file_per_package() -> None:
 
 
 def test_nothing_happens_at_import_time() -> None:
-    """No module opens files, reads clocks or starts processes while it is imported."""
+    """No module opens files, reads clocks or starts processes while it is imported. -B: bytecode is written by the interpreter."""
     code = (
         "import sys, builtins\n"
         "import importlib, pkgutil\n"
@@ -135,7 +135,7 @@ def test_nothing_happens_at_import_time() -> None:
         "    if not m.name.endswith('__main__'): importlib.import_module(m.name)\n"
         "print(events)\n"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 
 
