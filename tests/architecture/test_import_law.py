@@ -122,7 +122,7 @@ def test_environment_variables_are_read_in_one_file_per_package() -> None:
 
 
 def test_nothing_happens_at_import_time() -> None:
-    """No module opens files, reads clocks or starts processes while it is imported. -B: bytecode is written by the interpreter."""
+    """No module opens files or starts processes while it is imported. -B: the interpreter would write bytecode."""
     code = (
         "import sys, builtins\n"
         "import importlib, pkgutil\n"
